@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "model/attention.h"
-#include "model/checkpoint/json.h"
 #include "model/mask.h"
 #include "model/train/drop.h"
 #include "runtime/kernel.h"
@@ -26,10 +25,8 @@ static struct mask *load_mask(const struct model_config *c, const struct attenti
         return mask_crop(o->given, o->given->n, e);
     if (o->mask || !c->mask)
         return model_mask(o->mask ? o->mask : "dense", c, e);
-    char *path = path_join(o->folder, c->mask);
-    struct mask *m = model_mask(path, c, e);
-    free(path);
-    return m;
+    bool changed;
+    return model_mask_stored(o->folder, c, &changed, e);
 }
 
 /* One head for all is repeated: equal heads are stored and planned once. */

@@ -104,6 +104,13 @@ static struct attention_options attention_options_of(const struct engine *g,
                                       .progress = o->progress};
 }
 
+/* A text has at most as many tokens as the mask and the model's positions. */
+static void limit_length(struct engine *g)
+{
+    const uint32_t n = g->encoder->attention.mask->n, positions = g->config.positions;
+    g->longest = n < positions ? n : positions;
+}
+
 static int load_attention(const char *folder, const struct engine_options *o, struct engine *g,
                           struct error *e)
 {
@@ -114,7 +121,10 @@ static int load_attention(const char *folder, const struct engine_options *o, st
     a.drop_seed = o->drop_seed;
     a.kernel = o->kernel;
     a.kernel_size = o->kernel_size;
-    return attention_new(&g->config, &a, &g->encoder->attention, e);
+    if (attention_new(&g->config, &a, &g->encoder->attention, e) < 0)
+        return -1;
+    limit_length(g);
+    return 0;
 }
 
 struct attention *engine_attention_new(const struct engine *g, const struct engine_options *o,
@@ -139,9 +149,8 @@ void engine_attention_destroy(struct attention *a)
 void engine_attention_swap(struct engine *g, struct attention *a)
 {
     const struct attention before = g->encoder->attention;
-    const uint32_t positions = g->config.positions;
     g->encoder->attention = *a;
-    g->longest = a->mask->n < positions ? a->mask->n : positions;
+    limit_length(g);
     *a = before;
 }
 
@@ -151,7 +160,6 @@ static int load(const char *folder, const struct engine_options *o, struct engin
     tell(o, "reading weights");
     if ((g->outline ? read_outline(folder, g, e) : read_files(folder, o, g, e)) < 0)
         return -1;
-    g->longest = g->config.positions;
     g->encoder = memory_new(1, sizeof *g->encoder);
     tell(o, "opening the device");
     if (open_backend(o, g, e) < 0)

@@ -8,12 +8,10 @@
 #include "runtime/artifact/artifact.h"
 #include <stdlib.h>
 #include <string.h>
-#include <xxhash.h>
 
-struct mask *model_mask(const char *name, const struct model_config *c, struct error *e)
+/* Returns m if it fits the model's heads and layers, else null with *e set. Null stays null. */
+static struct mask *check_shape(struct mask *m, const struct model_config *c, struct error *e)
 {
-    struct mask_request request = {MASK_REQUEST_DEFAULTS, .name = name, .n = c->positions};
-    struct mask *m = mask_load(&request, artifact_read_mask, e);
     if (!m)
         return NULL;
     bool heads = m->heads == 1 || m->heads == c->heads;
@@ -25,6 +23,28 @@ struct mask *model_mask(const char *name, const struct model_config *c, struct e
               heads ? c->layers : c->heads);
     mask_destroy(m);
     return NULL;
+}
+
+struct mask *model_mask(const char *name, const struct model_config *c, struct error *e)
+{
+    struct mask_request request = {MASK_REQUEST_DEFAULTS, .name = name, .n = c->positions};
+    return check_shape(mask_load(&request, artifact_read_mask, e), c, e);
+}
+
+/* An array may be shorter than the model's positions: it then limits the length of a text. */
+static struct mask *load_stored(const char *path, const struct model_config *c, struct error *e)
+{
+    const char *suffix = strrchr(path, '.');
+    if (suffix && !strcmp(suffix, ".mask"))
+        return model_mask(path, c, e);
+    struct mask_request request = {MASK_REQUEST_DEFAULTS, .name = path};
+    struct mask *m = mask_load(&request, artifact_read_mask, e);
+    if (m && m->n > c->positions) {
+        struct mask *cropped = mask_crop(m, c->positions, e);
+        mask_destroy(m);
+        m = cropped;
+    }
+    return check_shape(m, c, e);
 }
 
 static int write_mask(const char *folder, const struct mask *m, const char **ret_name,
@@ -42,26 +62,24 @@ static int write_mask(const char *folder, const struct mask *m, const char **ret
     return r;
 }
 
-/* Depends on the size and the patterns alone: equal masks have equal hashes, however they were written. */
-static uint64_t hash_mask(const struct mask *m)
-{
-    uint64_t hash = m->n + ((uint64_t)m->heads << 20) + ((uint64_t)m->layers << 40);
-    for (uint32_t k = 0; k < m->layers * m->heads; k++)
-        hash = XXH64(&m->pattern[m->at[k]]->hash, sizeof(uint64_t), hash);
-    return hash;
-}
-
 static void print_hash(const struct mask *m, char ret[17])
 {
-    snprintf(ret, 17, "%016llx", (unsigned long long)hash_mask(m));
+    snprintf(ret, 17, "%016llx", (unsigned long long)mask_hash(m));
 }
 
 struct mask *model_mask_stored(const char *folder, const struct model_config *c,
                                bool *ret_changed, struct error *e)
 {
     char hash[17];
+    if (!path_exists(folder, c->mask)) {
+        error_set(e, ERROR_INPUT,
+                  "%s/%s: missing, but config.json names it as the model's mask; copy it from "
+                  "the model's first folder, or remove the key \"maskc\" for dense attention",
+                  folder, c->mask);
+        return NULL;
+    }
     char *path = path_join(folder, c->mask);
-    struct mask *m = model_mask(path, c, e);
+    struct mask *m = load_stored(path, c, e);
     free(path);
     if (!m)
         return NULL;

@@ -9,8 +9,8 @@
    and layers, or one of them that serves all. Null with *e set. */
 struct mask *model_mask(const char *name, const struct model_config *c, struct error *e);
 
-/* The mask that c->mask names, beside config.json in the folder. *ret_changed: its hash is not the one that
-   model_mask_save wrote. */
+/* The mask that c->mask names, beside config.json in the folder. An array may be shorter than the model's
+   positions. *ret_changed: its hash differs from the one in config.json. */
 struct mask *model_mask_stored(const char *folder, const struct model_config *c,
                                bool *ret_changed, struct error *e);
 

@@ -76,9 +76,11 @@ static void print_json(const struct mask *m, struct analysis *const *analysis)
     json_t *list = json_array();
     for (uint32_t k = 0; k < m->n_patterns; k++)
         json_array_append_new(list, pattern_json(m, k, analysis[k]));
-    command_print_json(json_pack("{s:i, s:i, s:i, s:i, s:o}", "length", (int)m->n, "heads",
+    char hash[17];
+    snprintf(hash, sizeof hash, "%016llx", (unsigned long long)mask_hash(m));
+    command_print_json(json_pack("{s:i, s:i, s:i, s:i, s:s, s:o}", "length", (int)m->n, "heads",
                                  (int)m->heads, "layers", (int)m->layers, "distinct",
-                                 (int)m->n_patterns, "masks", list));
+                                 (int)m->n_patterns, "hash", hash, "masks", list));
 }
 
 /* --- text ------------------------------------------------------------------------------------ */

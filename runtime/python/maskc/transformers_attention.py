@@ -9,8 +9,11 @@ from ._library import Error
 from .transformers_functions import PREFIX
 from .transformers_interface import Mask, kernel_length, mask_interface
 from .transformers_kernels import DTYPES, chosen_kernel
+from .transformers_patch import install
+from .transformers_stored import hook_configurations, hook_models
 
 NAME = "maskc"
+MISSING = object()
 REFUSED = ("softcap", "s_aux", "sinks", "indices", "block_indices", "cu_seq_lens_q", "cu_seq_lens_k", "cu_seqlens")  # they change the result
 
 
@@ -68,6 +71,16 @@ def run(mask, query, key, value, kernel, layer, dropout, scaling, bias):
     return torch_op.attend(query, key, value, kernel, layer, mask.lengths, None, None, dropout, seed, scaling, bias)[0]
 
 
+def override_of(module):
+    """The mask that was applied to the layer or stored in its folder; None: the model's own."""
+    override = getattr(module, "_maskc", MISSING)
+    if override is not MISSING:
+        return override
+    if isinstance(getattr(getattr(module, "config", None), "maskc", None), dict):
+        raise Error(2, PREFIX + "the model's configuration has a mask that this layer did not receive: call model.set_attn_implementation('maskc')")
+    return None
+
+
 def to_16(d):
     return max(16, (d + 7) // 8 * 8)
 
@@ -84,16 +97,17 @@ def attention_forward(module, query, key, value, attention_mask, dropout=0.0, sc
     scaling = d ** -0.5 if scaling is None else scaling
     if to_16(d) != d:
         query, key, value = (F.pad(t, (0, to_16(d) - d)) for t in (query, key, value))
-    mask, override = model_mask(module, attention_mask, is_causal, named, query.shape[2]), getattr(module, "_maskc", None)
+    mask, override = model_mask(module, attention_mask, is_causal, named, query.shape[2]), override_of(module)
     kind = "add" if position_bias is not None else None
-    text, length = (mask.text, mask.longest) if override is None else (override.shared.name, override.n)
-    kernel, times = chosen_kernel(text, length, query, key.shape[1], dropout, kind)
+    text, length, layer, transform = (mask.text, mask.longest, 0, "softmax") if override is None else (
+        override.shared.name, override.length, override.layer, override.transform)
+    kernel, times = chosen_kernel(text, length, query, key.shape[1], dropout, kind, transform)
     if times > 1:
         key, value = (repeat_heads(t, times) for t in (key, value))
     if position_bias is not None:
-        position_bias = padded_bias(position_bias, mask.longest if override is None else kernel.length)
+        position_bias = padded_bias(position_bias, length)
     try:
-        out = run(mask, query, key, value, kernel, override.layer(kernel) if override is not None else 0, dropout, scaling, position_bias)
+        out = run(mask, query, key, value, kernel, layer, dropout, scaling, position_bias)
     except RuntimeError as e:
         torch_op.raise_plain(e)
         raise
@@ -102,10 +116,13 @@ def attention_forward(module, query, key, value, attention_mask, dropout=0.0, sc
 
 def register():
     """Called when transformers is there."""
-    from transformers.modeling_utils import AttentionInterface
+    from transformers import PretrainedConfig
+    from transformers.modeling_utils import AttentionInterface, PreTrainedModel
     try:
         from transformers.masking_utils import AttentionMaskInterface
     except ImportError:
         return  # before 4.53 models make their masks themselves
     AttentionInterface.register(NAME, attention_forward)
     AttentionMaskInterface.register(NAME, mask_interface)
+    hook_configurations(PretrainedConfig)
+    hook_models(PreTrainedModel, install)

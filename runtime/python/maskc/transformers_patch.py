@@ -1,23 +1,24 @@
 # SPDX-License-Identifier: Apache-2.0
-"""apply(): another mask for a transformers model."""
+"""apply(): another mask for a transformers model, which its configuration then stores."""
 import sys
 
 from ._library import Error
-from .transformers_kernels import share
+from .kernel import transform_of
+from .stated import state
+from .transformers_stored import KEY, FromLayers, StoredMask, positions_of
+
+HEADS = ("num_attention_heads", "num_heads", "n_heads")  # attributes of layers and configurations
 
 
 class Override:
-    """What one attention layer attends through."""
+    """What one attention layer attends through. It never changes: copies of a model share it."""
 
-    def __init__(self, mask, n, number):
-        self.shared, self.n, self.number = share(mask), n, number
+    def __init__(self, stated, layer, transform):
+        self.stated, self.layer, self.transform = stated, layer, transform
+        self.mask, self.length = stated.value, stated.length
 
-    @property
-    def mask(self):
-        return self.shared.mask
-
-    def layer(self, kernel):
-        return self.number if getattr(kernel, "layers", 1) > 1 else 0
+    def __deepcopy__(self, memo):
+        return self
 
 
 def attention_modules(model):
@@ -30,18 +31,8 @@ def attention_modules(model):
     return found
 
 
-def text_length(model, mask):
-    """For text; an array has its own."""
-    if not isinstance(mask, str):
-        return 0
-    n = getattr(model.config, "max_position_embeddings", None)
-    if not n:
-        raise Error(2, f"{type(model).__name__} has no max_position_embeddings: give the mask as an array, of its length")
-    return n
-
-
 def chosen(layers, count):
-    numbers = range(count) if layers is None else list(layers)
+    numbers = list(range(count) if layers is None else layers)
     for number in numbers:
         if not isinstance(number, int) or not 0 <= number < count:
             raise Error(2, f"layers: {number!r} is not in 0..{count - 1}")
@@ -61,21 +52,92 @@ def layers_of(model, layers):
     return modules, transformers_layers.patch
 
 
-def apply_mask(model, mask, layers=None):
-    from .masks import is_mask_mod, mask_argument
-    modules, patch = layers_of(model, layers)
-    numbers = chosen(layers, len(modules))
-    n = text_length(model, mask)
-    if not isinstance(mask, str):
-        mask = mask_argument(mask, text_length(model, "") if is_mask_mod(mask) else None, getattr(model.config, "num_attention_heads", None))[1]
-        if mask.shape[0] not in (1, len(modules)):
-            raise Error(2, f"mask: {mask.shape[0]} layers, the model has {len(modules)}")
-    if not patch:
-        model.set_attn_implementation("maskc")
+def heads_of(module):
+    """Query heads of a layer; None where it does not state them."""
+    for owner in (module, getattr(module, "config", None)):
+        for name in HEADS:
+            if isinstance(getattr(owner, name, None), int):
+                return getattr(owner, name)
+    return None
+
+
+def check_shape(stated, modules, numbers):
+    """A mask has one layer or the model's, one head or each layer's."""
+    if stated.layers not in (1, len(modules)):
+        raise Error(2, f"mask: {stated.layers} layers, but the model has {len(modules)}; 1 or {len(modules)} are expected")
     for number in numbers:
-        modules[number][1]._maskc = Override(mask, n, number)
+        heads = heads_of(modules[number][1])
+        if stated.heads != 1 and heads not in (None, stated.heads):
+            raise Error(2, f"mask: {stated.heads} heads, but layer {number} has {heads}; 1 or {heads} are expected")
+
+
+def cover(modules, numbers, stated, transform, patch):
+    """These layers attend through the mask from now on."""
+    for number in numbers:
+        modules[number][1]._maskc = Override(stated, number if stated.layers > 1 else 0, transform)
         if patch:
             patch(modules[number][1])
+    for _, module in modules:
+        module._maskc = getattr(module, "_maskc", None)
+
+
+def is_dense(model, modules):
+    """Whether the layers without another mask attend to all tokens."""
+    windows = (getattr(owner, name, None) for owner in [model.config, *(module for _, module in modules)] for name in ("sliding_window", "local_attention"))
+    causal = (getattr(module, name, False) for _, module in modules for name in ("is_causal", "is_decoder"))
+    return not any(windows) and not any(causal)
+
+
+def stored_mask(model, modules):
+    """The key of the configuration for what the layers attend through now."""
+    own = [module._maskc for _, module in modules]
+    transforms = {override.transform for override in own if override}
+    if len(transforms) > 1:
+        return StoredMask({}, None, f"maskc: layers with the transforms {', '.join(sorted(transforms))}; a folder stores one")
+    values = {"mask": "mask.mask", "transform": transforms.pop()}
+    if not all(own) and not is_dense(model, modules):
+        values["layers"] = [k for k, override in enumerate(own) if override]
+    return StoredMask(values, FromLayers([(override.stated, override.layer) if override else None for override in own]))
+
+
+def install(model):
+    """The mask of the configuration, for a model that attends by "maskc" and has no mask yet."""
+    stored = getattr(model.config, KEY, None)
+    if not isinstance(stored, dict) or model.config._attn_implementation != "maskc":
+        return
+    if not isinstance(stored, StoredMask):
+        raise Error(2, f"config.{KEY}: the mask file was not read: load the configuration by from_pretrained after `import maskc`")
+    layers = stored.get("layers")
+    modules, patch = layers_of(model, layers)
+    if any("_maskc" in vars(module) for _, module in modules):
+        return
+    stated, transform = stored.stated(positions_of(model.config)), stored.get("transform") or "softmax"
+    transform_of(transform)
+    numbers = chosen(layers, len(modules))
+    check_shape(stated, modules, numbers)
+    cover(modules, numbers, stated, transform, patch)
+
+
+def remove(model, modules):
+    """The model's own mask again."""
+    for _, module in modules:
+        vars(module).pop("_maskc", None)
+        vars(module).pop("forward", None)
+    vars(model.config).pop(KEY, None)
+    return model
+
+
+def apply_mask(model, mask, layers=None):
+    modules, patch = layers_of(model, layers)
+    if mask is None and layers is None:
+        return remove(model, modules)
+    numbers = chosen(layers, len(modules))
+    stated = state(mask, positions_of(model.config))
+    check_shape(stated, modules, numbers)
+    cover(modules, numbers, stated, "softmax", patch)
+    if not patch:
+        model.set_attn_implementation("maskc")
+    setattr(model.config, KEY, stored_mask(model, modules))
     print(f"maskc: {len(numbers)} of {len(modules)} attention layers of {type(model).__name__} now attend through another mask: "
           "this changes what the model computes", file=sys.stderr)
     return model
