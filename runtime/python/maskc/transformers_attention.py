@@ -9,8 +9,6 @@ from ._library import Error
 from .transformers_functions import PREFIX
 from .transformers_interface import Mask, kernel_length, mask_interface
 from .transformers_kernels import DTYPES, chosen_kernel
-from .transformers_patch import install
-from .transformers_stored import hook_configurations, hook_models
 
 NAME = "maskc"
 MISSING = object()
@@ -119,10 +117,12 @@ def register():
     from transformers import PretrainedConfig
     from transformers.modeling_utils import AttentionInterface, PreTrainedModel
     try:
-        from transformers.masking_utils import AttentionMaskInterface
+        from transformers import masking_utils
     except ImportError:
         return  # before 4.53 models make their masks themselves
     AttentionInterface.register(NAME, attention_forward)
-    AttentionMaskInterface.register(NAME, mask_interface)
+    from .transformers_hooks import hook_configurations, hook_masks, hook_models
+    masking_utils.AttentionMaskInterface.register(NAME, mask_interface)
+    hook_masks(masking_utils)
     hook_configurations(PretrainedConfig)
-    hook_models(PreTrainedModel, install)
+    hook_models(PreTrainedModel)

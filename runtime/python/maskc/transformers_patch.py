@@ -120,9 +120,10 @@ def install(model):
 
 def remove(model, modules):
     """The model's own mask again."""
+    from .transformers_layers import unpatch
     for _, module in modules:
         vars(module).pop("_maskc", None)
-        vars(module).pop("forward", None)
+        unpatch(module)
     vars(model.config).pop(KEY, None)
     return model
 

@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """The key "maskc" of a config.json: the model's mask in a file beside it. A configuration reads the file when it is loaded and
 writes it when it is saved."""
-import functools
 import os
 import warnings
 
@@ -142,51 +141,3 @@ def read_key(values, model, named):
         return StoredMask(values, None, missing(where, name))
     except OSError as e:
         return StoredMask(values, None, f"{where}: {e.strerror}")
-
-
-# ---- the hooks ----
-
-def hook_configurations(base):
-    """Configurations of transformers read and write the mask file. base: PreTrainedConfig."""
-    get_config_dict, save_pretrained = base.get_config_dict.__func__, base.save_pretrained
-
-    @functools.wraps(get_config_dict)
-    def get_with_mask(cls, pretrained_model_name_or_path, **named):
-        values, rest = get_config_dict(cls, pretrained_model_name_or_path, **named)
-        if isinstance(values.get(KEY), dict) and not isinstance(values[KEY], StoredMask):
-            values[KEY] = read_key(values[KEY], os.fspath(pretrained_model_name_or_path), named)
-        return values, rest
-
-    @functools.wraps(save_pretrained)
-    def save_with_mask(self, save_directory, *arguments, **named):
-        stored = self.__dict__.get(KEY)
-        if isinstance(stored, StoredMask) and not os.path.isfile(save_directory):
-            stored.write(os.fspath(save_directory), positions_of(self))
-        return save_pretrained(self, save_directory, *arguments, **named)
-
-    base.get_config_dict, base.save_pretrained = classmethod(get_with_mask), save_with_mask
-
-
-def hook_models(base, install):
-    """A model whose implementation becomes "maskc" receives the mask of its configuration. base: PreTrainedModel."""
-    from_pretrained, from_config, set_implementation = base.from_pretrained.__func__, base._from_config.__func__, base.set_attn_implementation
-
-    @functools.wraps(from_pretrained)
-    def loaded(cls, *arguments, **named):
-        made = from_pretrained(cls, *arguments, **named)
-        install(made[0] if isinstance(made, tuple) else made)
-        return made
-
-    @functools.wraps(from_config)
-    def configured(cls, *arguments, **named):
-        model = from_config(cls, *arguments, **named)
-        install(model)
-        return model
-
-    @functools.wraps(set_implementation)
-    def switched(self, *arguments, **named):
-        set_implementation(self, *arguments, **named)
-        install(self)
-
-    base.from_pretrained, base._from_config = classmethod(loaded), classmethod(configured)
-    base.set_attn_implementation = switched

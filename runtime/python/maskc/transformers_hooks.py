@@ -1,0 +1,108 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Functions of transformers that maskc extends: configurations read and write the mask file, models receive the mask, and padding of
+cross-attention is refused."""
+import functools
+import os
+import sys
+
+from ._library import Error
+from .transformers_functions import PREFIX
+from .transformers_interface import Mask
+from .transformers_patch import attention_modules, install
+from .transformers_stored import KEY, StoredMask, positions_of, read_key
+
+NAME = "maskc"
+CREATORS = ("create_bidirectional_mask", "create_bidirectional_sliding_window_mask")
+
+
+def hook_configurations(base):
+    """base: PreTrainedConfig."""
+    get_config_dict, save_pretrained = base.get_config_dict.__func__, base.save_pretrained
+
+    @functools.wraps(get_config_dict)
+    def get_with_mask(cls, pretrained_model_name_or_path, **named):
+        values, rest = get_config_dict(cls, pretrained_model_name_or_path, **named)
+        if isinstance(values.get(KEY), dict) and not isinstance(values[KEY], StoredMask):
+            values[KEY] = read_key(values[KEY], os.fspath(pretrained_model_name_or_path), named)
+        return values, rest
+
+    @functools.wraps(save_pretrained)
+    def save_with_mask(self, save_directory, *arguments, **named):
+        stored = self.__dict__.get(KEY)
+        if isinstance(stored, StoredMask) and not os.path.isfile(save_directory):
+            stored.write(os.fspath(save_directory), positions_of(self))
+        return save_pretrained(self, save_directory, *arguments, **named)
+
+    base.get_config_dict, base.save_pretrained = classmethod(get_with_mask), save_with_mask
+
+
+def refuse_layers(kind):
+    raise Error(3, f"{PREFIX}the layers of {kind.__name__} do not take an attention implementation: use 'eager', or maskc.apply for MPNet and BigBird")
+
+
+def checked(cls, make, arguments, named):
+    """A new model. Some look the implementation up in a table of their own."""
+    try:
+        return make(cls, *arguments, **named)
+    except KeyError as e:
+        if e.args != (NAME,):
+            raise
+        refuse_layers(cls)
+
+
+def hook_models(base):
+    """A model whose implementation becomes "maskc" receives the mask of its configuration. base: PreTrainedModel."""
+    from_pretrained, from_config, set_implementation = base.from_pretrained.__func__, base._from_config.__func__, base.set_attn_implementation
+
+    @functools.wraps(from_pretrained)
+    def loaded(cls, *arguments, **named):
+        made = checked(cls, from_pretrained, arguments, named)
+        model = made[0] if isinstance(made, tuple) else made
+        install(model)
+        if model.config._attn_implementation == NAME and KEY not in vars(model.config):
+            if not model._can_set_attn_implementation() and not attention_modules(model):
+                refuse_layers(type(model))
+        return made
+
+    @functools.wraps(from_config)
+    def configured(cls, *arguments, **named):
+        model = checked(cls, from_config, arguments, named)
+        install(model)
+        return model
+
+    @functools.wraps(set_implementation)
+    def switched(self, attn_implementation, *arguments, **named):
+        set_implementation(self, attn_implementation, *arguments, **named)
+        if attn_implementation == NAME and self.config._attn_implementation != NAME:
+            refuse_layers(type(self))
+        install(self)
+
+    base.from_pretrained, base._from_config = classmethod(loaded), classmethod(configured)
+    base.set_attn_implementation = switched
+
+
+def refusing_cross_padding(create):
+    """A function of masking_utils. Padding of keys alone is not a mask of sequences: queries would lose their outputs."""
+    @functools.wraps(create)
+    def created(config, inputs_embeds, *arguments, encoder_hidden_states=None, **named):
+        if encoder_hidden_states is not None:
+            named["encoder_hidden_states"] = encoder_hidden_states
+        mask = create(config, inputs_embeds, *arguments, **named)
+        crossed = encoder_hidden_states if encoder_hidden_states is not None else arguments[1] if len(arguments) > 1 else None
+        if isinstance(mask, Mask) and crossed is not None and (mask.lengths is not None or mask.starts is not None):
+            raise Error(3, PREFIX + "cross-attention with padding is not supported yet")
+        return mask
+
+    return created
+
+
+def hook_masks(masking_utils):
+    """Modules that were imported before hold the functions by name."""
+    for name in CREATORS:
+        create = getattr(masking_utils, name, None)
+        if create is None:
+            continue
+        replaced = refusing_cross_padding(create)
+        for module in list(sys.modules.values()):
+            if getattr(module, "__dict__", {}).get(name) is create:
+                setattr(module, name, replaced)
