@@ -55,7 +55,7 @@ def spread(folder):
     from safetensors.torch import load_file, save_file
     torch.manual_seed(3)
     weights = load_file(folder / "model.safetensors")
-    save_file({name: torch.randn(w.shape) * 0.3 if w.dim() == 2 else w for name, w in weights.items()}, folder / "model.safetensors",
+    save_file({name: torch.randn(w.shape) * 0.2 if w.dim() == 2 else w for name, w in weights.items()}, folder / "model.safetensors",
               metadata={"format": "pt"})
 
 

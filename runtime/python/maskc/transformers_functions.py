@@ -2,6 +2,7 @@
 """Mask functions of transformers.masking_utils as text of the mask language. A function is read by its structure: its name and
 the variables that it holds. That is exact for every sequence of the batch and also works while torch.compile traces."""
 import dataclasses
+import types
 
 import torch
 from transformers import masking_utils
@@ -33,8 +34,9 @@ def captured(function, name):
 
 def name_of(function):
     """The qualified name of a function of masking_utils, else None."""
-    known = getattr(function, "__module__", None) == masking_utils.__name__
-    return getattr(function, "__qualname__", None) if known else None
+    if not isinstance(function, types.FunctionType) or function.__module__ != masking_utils.__name__:
+        return None
+    return function.__qualname__  # getattr() with a default does not trace
 
 
 # ---- the readers: (function, Found) -> list of texts that hold together ----

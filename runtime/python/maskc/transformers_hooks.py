@@ -40,6 +40,13 @@ def refuse_layers(kind):
     raise Error(3, f"{PREFIX}the layers of {kind.__name__} do not take an attention implementation: use 'eager', or maskc.apply for MPNet and BigBird")
 
 
+def check_layers(model):
+    """Refuses a model that accepts the implementation but has no layer that uses it."""
+    if model.config._attn_implementation == NAME and KEY not in vars(model.config):
+        if not model._can_set_attn_implementation() and not attention_modules(model):
+            refuse_layers(type(model))
+
+
 def checked(cls, make, arguments, named):
     """A new model. Some look the implementation up in a table of their own."""
     try:
@@ -59,9 +66,7 @@ def hook_models(base):
         made = checked(cls, from_pretrained, arguments, named)
         model = made[0] if isinstance(made, tuple) else made
         install(model)
-        if model.config._attn_implementation == NAME and KEY not in vars(model.config):
-            if not model._can_set_attn_implementation() and not attention_modules(model):
-                refuse_layers(type(model))
+        check_layers(model)
         return made
 
     @functools.wraps(from_config)
@@ -75,6 +80,7 @@ def hook_models(base):
         set_implementation(self, attn_implementation, *arguments, **named)
         if attn_implementation == NAME and self.config._attn_implementation != NAME:
             refuse_layers(type(self))
+        check_layers(self)
         install(self)
 
     base.from_pretrained, base._from_config = classmethod(loaded), classmethod(configured)

@@ -1,0 +1,214 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""Mask functions of transformers with attn_implementation="maskc": exact for every sequence of a batch, also under torch.compile, or
+refused in one line. Layers that compute attention themselves are refused too."""
+import copy
+import unittest
+import warnings
+from unittest import mock
+
+from common import Case, cmocka_count, error, needs_transformers
+import maskc
+from maskc.kernel import read_mask
+
+BASE = {"vocab_size": 50, "hidden_size": 64, "num_hidden_layers": 2, "num_attention_heads": 4, "intermediate_size": 64,
+        "max_position_embeddings": 128, "pad_token_id": 0, "bos_token_id": 1, "eos_token_id": 2}
+GROUPED = BASE | {"num_key_value_heads": 2, "head_dim": 16}
+CHUNKED = GROUPED | {"intermediate_size_mlp": 64, "attention_chunk_size": 8, "num_local_experts": 2, "num_experts_per_tok": 1}
+N = 40
+
+
+def pair(name, **named):
+    """The same model on eager attention and on maskc."""
+    import torch
+    import transformers
+    torch.manual_seed(2)
+    config = getattr(transformers, name + "Config")(**named)
+    kind = getattr(transformers, name + "Model")
+    eager, ours = (kind._from_config(copy.deepcopy(config), attn_implementation=way).eval() for way in ("eager", "maskc"))
+    ours.load_state_dict(eager.state_dict())
+    return eager, ours
+
+
+def tokens():
+    import torch
+    return torch.randint(3, 50, (2, N), generator=torch.Generator().manual_seed(3))
+
+
+def positions(*lengths):
+    """Of one row: documents of these lengths."""
+    import torch
+    return torch.cat([torch.arange(n) for n in lengths])
+
+
+@needs_transformers
+class Functions(Case):
+    def setUp(self):
+        import transformers
+        transformers.logging.set_verbosity_error()
+
+    def same(self, models, kept=None, most=1e-5, **inputs):
+        """Hidden states of the kept tokens, and the embedding's gradient."""
+        results = []
+        for model in models:
+            model.zero_grad()
+            out = model(input_ids=tokens(), use_cache=False, **inputs)[0]
+            out = out if kept is None else out * kept[..., None]
+            out.square().sum().backward()
+            results += [out.detach(), model.get_input_embeddings().weight.grad]
+        for a, b, bound in zip(results[:2], results[2:], (most, 10 * most)):
+            self.assertLess(error(b, a), bound)
+
+    def compiled(self, model):
+        import torch
+        torch._dynamo.reset()
+        return torch.compile(model, backend="eager", fullgraph=True)
+
+
+class PackedTest(Functions):
+    def test_rows_differ(self):
+        import torch
+        for name, more in (("Llama", GROUPED), ("Mistral", GROUPED | {"sliding_window": 6})):
+            models = pair(name, **more)
+            for rows in (((15, 25), (15, 25)), ((40,), (15, 25)), ((1, 39), (13, 13, 14)), ((40,), (40,))):
+                self.same(models, position_ids=torch.stack([positions(*row) for row in rows]))
+            self.same(models, position_ids=positions(12, 28)[None])
+        applied = maskc.apply(models[1], "causal & window(5)")
+        self.same((models[0], applied), position_ids=torch.stack([positions(15, 25)] * 2))
+
+    def test_compiled(self):
+        import torch
+        eager, ours = pair("Llama", **GROUPED)
+        compiled = self.compiled(ours)
+        with torch.no_grad():
+            for inputs in ({}, {"position_ids": torch.stack([positions(40)] * 2)}):
+                a, b = (m(input_ids=tokens(), use_cache=False, **inputs)[0] for m in (compiled, eager))
+                self.assertLess((a - b).abs().max().item(), 1e-5)
+            with self.assertRaises(RuntimeError) as caught:
+                compiled(input_ids=tokens(), use_cache=False, position_ids=torch.stack([positions(40), positions(15, 25)]))
+        self.assertIn("packed sequences under torch.compile", str(caught.exception))
+
+
+class ChunkedTest(Functions):
+    def test_llama_4(self):
+        import torch
+        models = pair("Llama4Text", **CHUNKED)
+        padding = torch.ones(2, N, dtype=torch.long)
+        padding[1, :11] = 0
+        self.same(models)
+        self.same(models, padding, attention_mask=padding)
+        compiled = self.compiled(models[1])
+        with torch.no_grad():
+            for inputs, kept in (({}, 1), ({"attention_mask": padding}, padding[..., None])):
+                a, b = (m(input_ids=tokens(), use_cache=False, **inputs)[0] * kept for m in (compiled, models[0]))
+                self.assertLess((a - b).abs().max().item(), 1e-5)
+        self.refused("packed sequences with chunked", models[1], input_ids=tokens(), use_cache=False,
+                     position_ids=torch.stack([positions(20, 20)] * 2))
+
+
+class InterfaceTest(Functions):
+    def create(self, name, config=None, **named):
+        import torch
+        import transformers
+        from transformers import masking_utils
+        config = config or transformers.LlamaConfig(**GROUPED, sliding_window=7, attn_implementation="maskc")
+        more = {} if "bidirectional" in name else {"cache": None}
+        return getattr(masking_utils, f"create_{name}_mask")(config, torch.zeros(2, 24, 64), named.pop("attention_mask", None), **more, **named)
+
+    def test_text_is_the_function(self):
+        """Of functions put together, pair by pair."""
+        import torch
+        from maskc.transformers_functions import CHANGED, READERS, meanings, read
+        from transformers import masking_utils as m
+        self.assertEqual((CHANGED, set(READERS) - set(meanings())), (set(), set()))
+        zeros, q, k = torch.zeros(1, dtype=torch.long), torch.arange(24)[:, None], torch.arange(24)[None]
+        causal, both, window, after = m.causal_mask_function, m.bidirectional_mask_function, m.sliding_window_bidirectional_overlay, m.sliding_window_overlay
+        for function in (causal, both, after(1), after(3), window(0), window(5), m.sliding_window_causal_mask_function(4),
+                         m.chunked_causal_mask_function(5, zeros), m.or_masks(m.and_masks(causal, after(3)), window(1)), m.or_masks(after(3), causal),
+                         m.and_masks(m.or_masks(causal, window(2)), m.and_masks(both, after(6))), m.and_masks(after(2), after(9), causal), after(0)):
+            text, _ = read(function)
+            bits = torch.as_tensor(function(zeros[0], zeros[0], q, k)).expand(24, 24)
+            self.assertTrue((torch.from_numpy(read_mask(text, "-n", "24")) == bits).all(), text)
+
+    def test_refusals(self):
+        import torch
+        def odd(b, h, i, j):
+            return (i - j) % 2 == 1
+        blocks = torch.full((2, 24), -1)
+        blocks[1, 3:9] = 0
+        self.refused("block_sequence_ids", self.create, "causal", block_sequence_ids=blocks)
+        for name in ("causal", "sliding_window_causal", "bidirectional"):
+            self.refused("a mask function of its own", self.create, name, or_mask_function=odd)
+            self.refused("a mask function of its own", self.create, name, and_mask_function=odd)
+        self.refused("cross-attention with padding", self.create, "bidirectional", encoder_hidden_states=torch.zeros(2, 24, 64),
+                     attention_mask=torch.arange(24)[None].expand(2, -1) < 20)
+        self.refused("cross-attention", self.create, "bidirectional", encoder_hidden_states=torch.zeros(2, 9, 64))
+        self.assertEqual(self.create("bidirectional", encoder_hidden_states=torch.zeros(2, 24, 64)).text, "dense")
+        with mock.patch("maskc.transformers_functions.CHANGED", {"causal_mask_function"}):
+            self.refused("a mask function of its own", self.create, "causal")
+
+    def test_caches(self):
+        import torch
+        from maskc.transformers_interface import mask_interface
+        from transformers import masking_utils, DynamicCache
+        self.refused("caches are not supported", mask_interface, 2, 8, 8, 4, mask_function=masking_utils.causal_mask_function)
+        self.refused("cached keys", mask_interface, 2, 8, 8, torch.tensor(4), mask_function=masking_utils.causal_mask_function)
+        self.refused("[2, 9]", mask_interface, 2, 8, 8, mask_function=masking_utils.causal_mask_function, attention_mask=torch.ones(2, 9))
+        eager, ours = pair("Llama", **GROUPED)
+        cache = DynamicCache(config=ours.config)
+        with torch.no_grad():
+            first = ours(input_ids=tokens(), past_key_values=cache)[0]
+            self.assertLess((first - eager(input_ids=tokens())[0]).abs().max().item(), 1e-5)
+            self.refused("caches", ours, input_ids=tokens()[:, :1], past_key_values=cache)
+
+    def test_bidirectional_decoder(self):
+        self.same(pair("Llama", **GROUPED, is_causal=False))
+
+
+class LayersTest(Functions):
+    def test_layers_that_compute_attention_themselves(self):
+        import torch
+        import transformers
+        padding = torch.ones(2, N, dtype=torch.long)
+        for name in ("MPNet", "RoFormer", "MegatronBert"):
+            model = getattr(transformers, name + "Model")._from_config(getattr(transformers, name + "Config")(**BASE), attn_implementation="maskc").eval()
+            self.refused("compute attention themselves", model, input_ids=tokens(), attention_mask=padding)
+        self.refused("do not take an attention implementation", model.set_attn_implementation, "maskc")
+        config = transformers.GPTNeoConfig(**BASE, num_layers=2, num_heads=4, attention_types=[[["global"], 2]])
+        self.refused("do not take an attention implementation", transformers.GPTNeoModel._from_config, config, attn_implementation="maskc")
+
+    def test_mask_is_no_tensor(self):
+        import torch
+        from maskc.transformers_interface import Mask
+        made, scores = Mask("dense", None, None, 64), torch.zeros(2, 2)
+        for use in (lambda: made + scores, lambda: scores + made, lambda: 1.0 - made, lambda: made[:, None], lambda: made.to(scores), lambda: made.shape,
+                    lambda: torch.where(made, scores, scores), lambda: scores.masked_fill(made, 0), lambda: bool(made), lambda: made == 0, lambda: ~made):
+            self.refused("compute attention themselves", use)
+        self.assertEqual(copy.deepcopy(made).text, "dense")
+
+
+class BiasTest(Functions):
+    def test_size_under_compile(self):
+        """T5's position bias has the size of the batch's power of two, not of thousands of positions."""
+        import torch
+        import transformers
+        from maskc import transformers_attention
+        config = transformers.T5Config(d_model=64, d_kv=16, num_heads=4, num_layers=2, d_ff=64, vocab_size=50)
+        model = transformers.T5EncoderModel._from_config(config, attn_implementation="maskc").eval()
+        sizes, padded_bias = [], transformers_attention.padded_bias
+
+        def recorded(bias, n):
+            sizes.append(n)
+            return padded_bias(bias, n)
+
+        with mock.patch.object(transformers_attention, "padded_bias", recorded), torch.no_grad():
+            compiled = self.compiled(model)
+            for n in (N, 33, 70):
+                ids = tokens()[:, :n] if n <= N else tokens().repeat(1, 2)[:, :n]
+                self.assertLess((compiled(input_ids=ids)[0] - model(input_ids=ids)[0]).abs().max().item(), 1e-5)
+        self.assertEqual(set(sizes), {64, 128})
+
+
+if __name__ == "__main__":
+    warnings.simplefilter("ignore")
+    cmocka_count.run_cases()
