@@ -182,7 +182,8 @@ static int take_texts(const json_t *json, struct model_config *c, struct error *
         json_take_text(mask, "transform", &c->mask_transform, e) < 0)
         return error_prefix(e, "maskc");
     if (json_object_get(mask, "layers"))
-        return error_set(e, ERROR_INPUT, "maskc.layers: a mask of some layers is not supported");
+        return error_set(e, ERROR_INPUT,
+                         "maskc.layers: a mask of some layers is not supported");
     if (c->mask && (strchr(c->mask, '/') || !*c->mask || *c->mask == '.'))
         return error_set(e, ERROR_INPUT, "maskc.mask '%.60s': a file beside it is expected",
                          c->mask);

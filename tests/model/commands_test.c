@@ -81,6 +81,18 @@ static void a_stored_mask_is_looked_at(void **state)
     assert_non_null(strstr(o.err, "maskbert: edited/mask.mask:2:1: "));
     assert_string_equal(o.out, "");
     outcome_finish(&o);
+    assert_int_equal(system("rm edited/mask.mask"), 0);
+    o = shell_run(NULL, "info edited");
+    assert_int_equal(o.code, 2);
+    assert_non_null(strstr(o.err, "edited/mask.mask: missing, but config.json names it"));
+    outcome_finish(&o);
+    assert_int_equal(
+        system("sed -i 's/\"mask\": *\"mask.mask\"/&, \"layers\": [1]/' edited/config.json"),
+        0);
+    o = shell_run(NULL, "info edited");
+    assert_int_equal(o.code, 2);
+    assert_non_null(strstr(o.err, "maskc.layers: a mask of some layers is not supported"));
+    outcome_finish(&o);
 }
 
 static void tokenize_prints_a_line_for_each(void **state)

