@@ -12,6 +12,7 @@ import pathlib
 import pickle
 import shutil
 import subprocess
+import sys
 import tempfile
 import unittest
 import warnings
@@ -166,6 +167,25 @@ class RunTest(Stored):
             if path.is_file() and path.name != "config.json":
                 (to / path.name).symlink_to(path)
         (to / "config.json").write_text(json.dumps(config), encoding="utf-8")
+
+    def test_fresh_process(self):
+        """maskc comes first, and nothing else of transformers is imported yet."""
+        import torch
+        program = ("import sys, torch, maskc\nfrom transformers import AutoModel\n"
+                   "model = AutoModel.from_pretrained(sys.argv[1], attn_implementation='maskc').eval()\n"
+                   "torch.save(model(input_ids=torch.arange(5, 30)[None]).last_hidden_state.detach(), sys.argv[2])")
+        subprocess.run([sys.executable, "-c", program, designed(), place("out.pt")], capture_output=True, check=True)
+        wanted = load(designed()).eval()(input_ids=torch.arange(5, 30)[None]).last_hidden_state
+        self.same(torch.load(place("out.pt")), wanted, 1e-6)
+
+    def test_configuration_from_before(self):
+        """It was loaded before maskc was imported, so that its mask file was not read."""
+        import transformers
+        config = transformers.AutoConfig.from_pretrained(designed())
+        config.maskc = dict(config.maskc)
+        self.same(states(load(designed(), config=config)), embedded(designed()))
+        config.maskc, config._name_or_path = dict(config.maskc), "elsewhere"
+        self.refused("was not read", transformers.AutoModel.from_config, config, attn_implementation="maskc")
 
     def test_switch_of_implementation(self):
         model = load(designed(), "sdpa")

@@ -1,11 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What happens when transformers is imported, before or after maskc: it learns the implementation "maskc"."""
+"""Extends transformers when it is imported, before or after maskc: the implementation "maskc", and configurations with a mask file."""
 import importlib.abc
 import importlib.machinery
 import sys
 
 ATTENTION = None  # of the module torch_op, which puts it here: an import statement in each call takes .6 us
-WATCHED = "transformers.modeling_utils"  # models cannot be had without it
 
 
 def is_torch(value):
@@ -22,9 +21,17 @@ def torch_attention():
     return ATTENTION
 
 
-def register():
+def register(module):
     from . import transformers_attention
     transformers_attention.register()
+
+
+def register_configurations(module):
+    from .transformers_stored import hook_configurations
+    hook_configurations(getattr(module, "PreTrainedConfig", None) or module.PretrainedConfig)  # its name before transformers 5
+
+
+WATCHED = {"transformers.configuration_utils": register_configurations, "transformers.modeling_utils": register}
 
 
 class Loader(importlib.abc.Loader):
@@ -38,17 +45,24 @@ class Loader(importlib.abc.Loader):
 
     def exec_module(self, module):
         self.loader.exec_module(module)
-        register()
+        WATCHED[module.__name__](module)
 
     def __getattr__(self, name):
         return getattr(self.loader, name)
 
 
 class Finder(importlib.abc.MetaPathFinder):
+    """Of the watched modules that are not imported yet."""
+
+    def __init__(self, names):
+        self.names = names
+
     def find_spec(self, name, path, target=None):
-        if name != WATCHED:
+        if name not in self.names:
             return None
-        sys.meta_path.remove(self)
+        self.names.remove(name)
+        if not self.names:
+            sys.meta_path.remove(self)
         spec = importlib.machinery.PathFinder.find_spec(name, path, target)
         if spec and spec.loader:
             spec.loader = Loader(spec.loader)
@@ -56,7 +70,11 @@ class Finder(importlib.abc.MetaPathFinder):
 
 
 def install():
-    if WATCHED in sys.modules:
-        register()
-    elif not any(isinstance(finder, Finder) for finder in sys.meta_path):
-        sys.meta_path.insert(0, Finder())
+    if any(isinstance(finder, Finder) for finder in sys.meta_path):
+        return
+    for name, registration in WATCHED.items():
+        if name in sys.modules:
+            registration(sys.modules[name])
+    missing = {name for name in WATCHED if name not in sys.modules}
+    if missing:
+        sys.meta_path.insert(0, Finder(missing))

@@ -114,15 +114,13 @@ def attention_forward(module, query, key, value, attention_mask, dropout=0.0, sc
 
 def register():
     """Called when transformers is there."""
-    from transformers import PretrainedConfig
     from transformers.modeling_utils import AttentionInterface, PreTrainedModel
     try:
         from transformers import masking_utils
     except ImportError:
         return  # before 4.53 models make their masks themselves
     AttentionInterface.register(NAME, attention_forward)
-    from .transformers_hooks import hook_configurations, hook_masks, hook_models
+    from .transformers_hooks import hook_masks, hook_models
     masking_utils.AttentionMaskInterface.register(NAME, mask_interface)
     hook_masks(masking_utils)
-    hook_configurations(PretrainedConfig)
     hook_models(PreTrainedModel)

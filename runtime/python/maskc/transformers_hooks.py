@@ -1,39 +1,17 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Functions of transformers that maskc extends: configurations read and write the mask file, models receive the mask, and padding of
-cross-attention is refused."""
+"""Functions of transformers that maskc extends: models receive the mask of their configuration, and padding of cross-attention is
+refused."""
 import functools
-import os
 import sys
 
 from ._library import Error
 from .transformers_functions import PREFIX
 from .transformers_interface import Mask
 from .transformers_patch import attention_modules, install
-from .transformers_stored import KEY, StoredMask, positions_of, read_key
+from .transformers_stored import KEY
 
 NAME = "maskc"
 CREATORS = ("create_bidirectional_mask", "create_bidirectional_sliding_window_mask")
-
-
-def hook_configurations(base):
-    """base: PreTrainedConfig."""
-    get_config_dict, save_pretrained = base.get_config_dict.__func__, base.save_pretrained
-
-    @functools.wraps(get_config_dict)
-    def get_with_mask(cls, pretrained_model_name_or_path, **named):
-        values, rest = get_config_dict(cls, pretrained_model_name_or_path, **named)
-        if isinstance(values.get(KEY), dict) and not isinstance(values[KEY], StoredMask):
-            values[KEY] = read_key(values[KEY], os.fspath(pretrained_model_name_or_path), named)
-        return values, rest
-
-    @functools.wraps(save_pretrained)
-    def save_with_mask(self, save_directory, *arguments, **named):
-        stored = self.__dict__.get(KEY)
-        if isinstance(stored, StoredMask) and not os.path.isfile(save_directory):
-            stored.write(os.fspath(save_directory), positions_of(self))
-        return save_pretrained(self, save_directory, *arguments, **named)
-
-    base.get_config_dict, base.save_pretrained = classmethod(get_with_mask), save_with_mask
 
 
 def refuse_layers(kind):

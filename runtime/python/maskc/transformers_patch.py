@@ -1,11 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
 """apply(): another mask for a transformers model, which its configuration then stores."""
+import os
 import sys
 
 from ._library import Error
 from .kernel import transform_of
 from .stated import state
-from .transformers_stored import KEY, FromLayers, StoredMask, positions_of
+from .transformers_stored import KEY, FromLayers, StoredMask, positions_of, read_key
 
 HEADS = ("num_attention_heads", "num_heads", "n_heads")  # attributes of layers and configurations
 
@@ -100,13 +101,20 @@ def stored_mask(model, modules):
     return StoredMask(values, FromLayers([(override.stated, override.layer) if override else None for override in own]))
 
 
+def read_late(values, folder):
+    """The key of a configuration that was loaded before maskc was imported."""
+    if not folder or not os.path.isdir(folder):
+        raise Error(2, f"config.{KEY}: the mask file was not read: load the configuration by from_pretrained after `import maskc`")
+    return read_key(values, folder, {})
+
+
 def install(model):
     """The mask of the configuration, for a model that attends by "maskc" and has no mask yet."""
     stored = getattr(model.config, KEY, None)
     if not isinstance(stored, dict) or model.config._attn_implementation != "maskc":
         return
     if not isinstance(stored, StoredMask):
-        raise Error(2, f"config.{KEY}: the mask file was not read: load the configuration by from_pretrained after `import maskc`")
+        stored = model.config.maskc = read_late(stored, getattr(model.config, "_name_or_path", None))
     layers = stored.get("layers")
     modules, patch = layers_of(model, layers)
     if any("_maskc" in vars(module) for _, module in modules):

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The key "maskc" of a config.json: the model's mask in a file beside it. A configuration reads the file when it is loaded and
 writes it when it is saved."""
+import functools
 import os
 import warnings
 
@@ -141,3 +142,26 @@ def read_key(values, model, named):
         return StoredMask(values, None, missing(where, name))
     except OSError as e:
         return StoredMask(values, None, f"{where}: {e.strerror}")
+
+
+# ---- the hook ----
+
+def hook_configurations(base):
+    """Configurations of transformers read and write the mask file. base: PreTrainedConfig."""
+    get_config_dict, save_pretrained = base.get_config_dict.__func__, base.save_pretrained
+
+    @functools.wraps(get_config_dict)
+    def get_with_mask(cls, pretrained_model_name_or_path, **named):
+        values, rest = get_config_dict(cls, pretrained_model_name_or_path, **named)
+        if isinstance(values.get(KEY), dict) and not isinstance(values[KEY], StoredMask):
+            values[KEY] = read_key(values[KEY], os.fspath(pretrained_model_name_or_path), named)
+        return values, rest
+
+    @functools.wraps(save_pretrained)
+    def save_with_mask(self, save_directory, *arguments, **named):
+        stored = self.__dict__.get(KEY)
+        if isinstance(stored, StoredMask) and not os.path.isfile(save_directory):
+            stored.write(os.fspath(save_directory), positions_of(self))
+        return save_pretrained(self, save_directory, *arguments, **named)
+
+    base.get_config_dict, base.save_pretrained = classmethod(get_with_mask), save_with_mask
