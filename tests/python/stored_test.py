@@ -120,6 +120,12 @@ def applied(model, *arguments, **named):
 
 
 class Stored(Case):
+    @classmethod
+    def setUpClass(cls):
+        import transformers
+        if int(transformers.__version__.split(".")[0]) < 5:
+            raise unittest.SkipTest("transformers 5 has the attention interface in these models")
+
     def same(self, a, b, most=1e-5):
         self.assertEqual(a.shape, b.shape)
         self.assertLess((a.double() - b.double()).abs().max().item(), most)

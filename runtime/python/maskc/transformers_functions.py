@@ -127,8 +127,8 @@ def read(function):
     """(text, Found) of a mask function. What is not known is refused."""
     found = Found()
     text = joined(texts_of(function, found))
-    if (found.documents is None) != (found.positions is None):
-        raise Error(2, f"{PREFIX}positions without documents, or documents without positions, are not supported: {OTHER}")
+    if found.positions is not None and found.documents is None:
+        raise Error(2, f"{PREFIX}positions without documents are not supported: {OTHER}")
     return text, found
 
 
