@@ -317,42 +317,6 @@ class SaveTest(Stored):
         self.same(again(input_ids=ids)[0], model(input_ids=ids)[0])
 
 
-@needs_transformers
-class CheckTest(Stored):
-    """apply() judges its mask before it changes anything."""
-
-    def test_refusals(self):
-        import numpy
-        model = load(place("dense"), "sdpa")
-        before = states(model)
-        for words, mask in (("unknown word 'windw'", "windw(3)"), ("3 heads", numpy.ones((3, 64, 64), bool)), ("3 heads", "heads 3\ndense\n"),
-                            ("5 layers", numpy.ones((5, 4, 64, 64), bool)), ("5 layers", "layers 5\nheads 4\ndense\n"),
-                            ("No such file", "none-such.npy"), ("No such file", pathlib.Path("none-such.mask")),
-                            ("bool is expected", numpy.ones((64, 64)))):
-            with self.subTest(words):
-                self.refused(words, applied, model, mask)
-        self.assertEqual(model.config._attn_implementation, "sdpa")
-        self.assertFalse(hasattr(model.config, "maskc"))
-        self.same(states(model), before, 1e-7)
-
-    def test_model_without_positions(self):
-        import torch
-        import transformers
-        config = transformers.T5Config(d_model=64, d_kv=16, num_heads=4, num_layers=2, d_ff=64, vocab_size=50)
-        model = applied(transformers.T5EncoderModel(config).eval(), "window(3)")
-        ids = torch.randint(3, 50, (2, 40))
-        out = model(input_ids=ids).last_hidden_state
-        near = (torch.arange(40)[:, None] - torch.arange(40)).abs() <= 3
-        eager = transformers.T5EncoderModel(config).eval()
-        eager.load_state_dict(model.state_dict())
-        eager.set_attn_implementation("eager")
-        theirs = eager(input_ids=ids, attention_mask=torch.zeros(1, 1, 40, 40).masked_fill(~near, -1e30)).last_hidden_state
-        self.same(out, theirs, 1e-4)
-        model.save_pretrained(place("t5"))
-        again = transformers.T5EncoderModel.from_pretrained(place("t5"), attn_implementation="maskc").eval()
-        self.same(again(input_ids=ids).last_hidden_state, out, 1e-6)
-
-
 if __name__ == "__main__":
     os.environ["HF_HUB_DISABLE_PROGRESS_BARS"] = "1"
     os.environ["TRANSFORMERS_VERBOSITY"] = "error"

@@ -3,8 +3,10 @@
 """Do transformers' families with attn_implementation="maskc" compute what their own eager attention does, padded on either side,
 forward and every gradient? Is what cannot be done refused by name, and does apply() change the mask and nothing else?"""
 import copy
+import pathlib
 import subprocess
 import sys
+import tempfile
 import unittest
 import warnings
 from unittest import mock
@@ -162,6 +164,35 @@ class ApplyTest(Case):
         maskc.apply(ours, "dense", layers=[1])
         ids = torch.randint(3, 99, (2, 30))
         self.assertLess(error(ours(input_ids=ids).last_hidden_state, eager(input_ids=ids).last_hidden_state), 1e-5)
+
+    def test_mask_is_checked_at_once(self):
+        """Nothing has changed after a refusal."""
+        import numpy
+        _, ours = pair("bert")
+        ours.set_attn_implementation("sdpa")
+        for words, mask in (("unknown word 'windw'", "windw(3)"), ("3 heads", numpy.ones((3, 64, 64), bool)), ("3 heads", "heads 3\ndense\n"),
+                            ("5 layers", numpy.ones((5, 4, 64, 64), bool)), ("5 layers", "layers 5\nheads 4\ndense\n"),
+                            ("No such file", "none-such.npy"), ("No such file", pathlib.Path("none-such.mask")),
+                            ("bool is expected", numpy.ones((64, 64)))):
+            with self.subTest(words):
+                self.refused(words, maskc.apply, ours, mask)
+        self.assertEqual(ours.config._attn_implementation, "sdpa")
+        self.assertFalse(hasattr(ours.config, "maskc"))
+
+    def test_model_without_positions(self):
+        """T5: text gets 512 positions, and save_pretrained keeps the mask."""
+        import torch
+        eager, ours = pair("t5")
+        del ours.config.max_position_embeddings
+        maskc.apply(ours, "window(3)")
+        ids, near = torch.randint(3, 99, (2, 40)), (torch.arange(40)[:, None] - torch.arange(40)).abs()
+        theirs = eager(input_ids=ids, attention_mask=torch.zeros(1, 1, 40, 40).masked_fill(near > 3, -1e30)).last_hidden_state
+        self.assertLess(error(ours(input_ids=ids).last_hidden_state, theirs), 1e-5)
+        with tempfile.TemporaryDirectory() as folder:
+            ours.save_pretrained(folder)
+            again = type(ours).from_pretrained(folder, attn_implementation="maskc").eval()
+        self.assertLess(error(again(input_ids=ids).last_hidden_state, theirs), 1e-5)
+        self.refused("the mask has 512", ours, input_ids=torch.randint(3, 99, (1, 600)))
 
     def test_longformer_is_refused_by_name(self):
         import transformers

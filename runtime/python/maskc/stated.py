@@ -42,11 +42,11 @@ def statement(argument, options, folder):
     """What `maskc make` writes: text where the mask can be stated exactly, else an array."""
     text, array = os.path.join(folder, "made.mask"), os.path.join(folder, "made.npy")
     try:
-        run_program("make", argument, *options, "-o", text)
+        run_program("make", *options, "-o", text, "--", argument)
     except Error as e:
         if "cannot be stated exactly" not in e.text:
             raise first_line(e) from None
-        run_program("make", argument, *options, "-o", array)
+        run_program("make", *options, "-o", array, "--", argument)
         return of_file(array)
     with open(text, encoding="utf-8") as f:
         return of_text(f.read())
@@ -118,14 +118,14 @@ def text_options(text, positions, folder):
     return ()
 
 
-def state(mask, positions):
-    """The Stated of a mask as compile() takes it, for a model of that many positions (None: the model states none)."""
+def state(mask, positions, heads=None):
+    """The Stated of a mask as compile() takes it, for a model of that many positions (None: the model states none) and heads."""
     if isinstance(mask, (str, os.PathLike)):
         text = mask_argument(mask)[0]
         with tempfile.TemporaryDirectory(prefix="maskc-") as folder:
             return statement(text, text_options(text, positions, folder), folder)
     if is_mask_mod(mask):
-        return of_array(mask_argument(mask, positions or DEFAULT_LENGTH)[1])
+        return of_array(mask_argument(mask, positions or DEFAULT_LENGTH, heads)[1])
     return of_array(mask_argument(mask)[1])
 
 

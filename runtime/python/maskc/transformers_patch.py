@@ -4,7 +4,7 @@ import os
 import sys
 
 from ._library import Error
-from .kernel import transform_of
+from .arguments import transform_of
 from .stated import state
 from .transformers_stored import KEY, FromLayers, StoredMask, positions_of, read_key
 
@@ -141,7 +141,7 @@ def apply_mask(model, mask, layers=None):
     if mask is None and layers is None:
         return remove(model, modules)
     numbers = chosen(layers, len(modules))
-    stated = state(mask, positions_of(model.config))
+    stated = state(mask, positions_of(model.config), heads_of(modules[0][1]))
     check_shape(stated, modules, numbers)
     cover(modules, numbers, stated, "softmax", patch)
     if not patch:
