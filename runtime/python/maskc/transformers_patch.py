@@ -6,6 +6,7 @@ import sys
 from ._library import Error
 from .arguments import transform_of
 from .stated import state
+from .transformers_kernels import share
 from .transformers_stored import KEY, FromLayers, StoredMask, positions_of, read_key
 
 HEADS = ("num_attention_heads", "num_heads", "n_heads")  # attributes of layers and configurations
@@ -16,7 +17,7 @@ class Override:
 
     def __init__(self, stated, layer, transform):
         self.stated, self.layer, self.transform = stated, layer, transform
-        self.mask, self.length = stated.value, stated.length
+        self.shared, self.length = share(stated.value), stated.length
 
     def __deepcopy__(self, memo):
         return self
