@@ -3,7 +3,6 @@
 #include "masks/base/memory.h"
 #include <stdlib.h>
 #include <string.h>
-#include <xxhash.h>
 
 /* Index of an equal pattern among those kept, or the number kept. */
 static uint32_t find_equal(const struct mask *m, const struct pattern *p)
@@ -155,12 +154,4 @@ bool mask_equal(const struct mask *a, const struct mask *b)
             if (!pattern_equal(mask_pattern(a, l, h), mask_pattern(b, l, h)))
                 return false;
     return true;
-}
-
-uint64_t mask_hash(const struct mask *m)
-{
-    uint64_t hash = m->n + ((uint64_t)m->heads << 20) + ((uint64_t)m->layers << 40);
-    for (uint32_t k = 0; k < m->layers * m->heads; k++)
-        hash = XXH64(&m->pattern[m->at[k]]->hash, sizeof(uint64_t), hash);
-    return hash;
 }
