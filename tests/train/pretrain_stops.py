@@ -52,6 +52,14 @@ def signals(toy):
     toy.remove("whole")
 
 
+def lost_reader(toy):
+    """A run goes on when the reader of its progress goes away."""
+    child = subprocess.Popen([toy.maskbert, *map(str, toy.command("run", "--steps", 30, "--eval-every", 5))], cwd=toy.work, stderr=subprocess.PIPE)
+    child.stderr.close()
+    assert child.wait() == 0 and toy.log("run")[-1]["step"] == 30, child.returncode
+    toy.remove("run")
+
+
 def signal_storm(toy):
     """Signals that hit every thread of a step, again and again, break nothing: while oneDNN multiplies, no thread can
     take a handler's frame. The step is saved, and goes on to the same bits."""

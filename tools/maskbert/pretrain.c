@@ -15,7 +15,8 @@ enum { EXIT_INTERRUPTED = 4 };
 
 /* Signals that end a run are blocked in all its threads and asked for between steps. A handler would not do: while
    oneDNN multiplies f32 matrices (gemm:jit), rsp points into its work area, and the kernel writes a handler's frame below
-   rsp, over what lies there on the heap. A file that may not grow fails as a full disk does. */
+   rsp, over what lies there on the heap. A file that may not grow fails as a full disk does. A reader of the progress that
+   goes away ends no run. */
 static void hold_signals(void)
 {
     sigset_t ends;
@@ -24,6 +25,7 @@ static void hold_signals(void)
     sigaddset(&ends, SIGINT);
     pthread_sigmask(SIG_BLOCK, &ends, NULL);
     signal(SIGXFSZ, SIG_IGN);
+    signal(SIGPIPE, SIG_IGN);
 }
 
 static bool asked_to_stop(void)
