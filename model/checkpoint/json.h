@@ -3,6 +3,7 @@
    missing or null leaves *ret as it is; one of another type is an error that names it. */
 #pragma once
 #include "masks/base/error.h"
+#include "masks/base/json_load.h"
 #include <jansson.h>
 #include <stdbool.h>
 #include <stdint.h>
@@ -10,17 +11,6 @@
 /* "FOLDER/NAME"; caller frees. */
 char *path_join(const char *folder, const char *name);
 bool path_exists(const char *folder, const char *name);
-
-/* The largest number that stands for one beyond a double, as Python's Infinity. */
-#define JSON_CLAMPED "9e307"
-
-/* Files are read as they are; lines of a .jsonl may also hold NaN, Infinity, NUL and halves of surrogate pairs. */
-enum json_source { JSON_FROM_FILE, JSON_FROM_LINES };
-
-/* json_loadb() for files of other programs: an integer beyond 64 bits becomes the nearest double, a number beyond a
-   double JSON_CLAMPED. Readers of a key check its range; all other keys are ignored. */
-json_t *json_load_bytes(const char *bytes, size_t size, enum json_source source,
-                        json_error_t *why);
 
 /* An object, or null with *e set. Both give 'where' to the messages. */
 json_t *json_parse(const char *bytes, size_t size, const char *where, struct error *e);

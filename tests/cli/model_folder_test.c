@@ -16,7 +16,16 @@ static const char four_heads[] =
 static const char small_heads[] =
     "{\"hidden_size\":96,\"num_attention_heads\":4,\"head_dim\":12}";
 static const char odd[] = "{\"hidden_size\":98,\"num_attention_heads\":4}";
-static const char other[] = "{\"name\":\"other\"}";
+static const char huge[] =
+    "{\"hidden_size\":96,\"num_attention_heads\":4,\"limit\":1000000000000000019884624838656}";
+static const char *const others[] = {
+    "{\"name\":\"other\"}",
+    "[1,2]",
+    "{",
+    "",
+    "{\"hidden_size\":64}",
+    "{\"d_model\":64,\"num_attention_heads\":4}",
+};
 static const char bf16[] = "{\"dtype\":\"bf16\"}";
 
 /* clang-format off */
@@ -30,7 +39,7 @@ static const struct {
     {small_heads, NULL, "", "head dim 16, 4 heads (from r/config.json)", 16, 4, "f32"},
     {four_heads, NULL, "--head-dim 32 --dtype f32", "4 heads (from r/config.json)", 32, 4, "f32"},
     {four_heads, bf16, "--head-dim 32 --dtype f32 --heads 2", NULL, 32, 2, "f32"},
-    {other, bf16, "", NULL, 64, 12, "f32"},
+    {huge, "[1]", "", "head dim 24, 4 heads (from r/config.json)", 24, 4, "f32"},
     {odd, NULL, "--head-dim 32 --dtype f32", NULL, 32, 12, "f32"},
     {NULL, bf16, "", NULL, 64, 12, "f32"},
 };
@@ -67,6 +76,20 @@ static void test_plan(void **state)
     }
 }
 
+static void test_a_config_of_no_model_is_ignored(void **state)
+{
+    (void)state;
+    put("r/run.json", bf16);
+    for (size_t k = 0; k < sizeof others / sizeof *others; k++) {
+        put("r/config.json", others[k]);
+        json_t *j = shell_json("plan r/mask.npy --json", 0);
+        assert_null(json_object_get(j, "model"));
+        assert_int_equal(whole(j, "head_dim"), 64);
+        assert_string_equal(json_string_value(json_object_get(j, "dtype")), "f32");
+        json_decref(j);
+    }
+}
+
 static void test_plan_says_where_from(void **state)
 {
     (void)state;
@@ -85,8 +108,10 @@ static void test_a_damaged_config_is_refused(void **state)
     static const char *const texts[][2] = {
         {odd, "r/config.json: hidden_size and num_attention_heads give no head dim"},
         {"{\"hidden_size\":-8,\"num_attention_heads\":4}", "r/config.json: hidden_size and"},
-        {"{\"hidden_size\":64}", "r/config.json: hidden_size and num_attention_heads"},
-        {"{", "r/config.json: not a JSON object; --head-dim and --dtype go without it"},
+        {"{\"hidden_size\":\"64\",\"num_attention_heads\":4}",
+         "r/config.json: hidden_size and"},
+        {"{\"num_attention_heads\":4",
+         "r/config.json: not a JSON object; --head-dim and --dtype go without it"},
     };
     for (size_t k = 0; k < sizeof texts / sizeof *texts; k++) {
         put("r/config.json", texts[k][0]);
@@ -126,6 +151,7 @@ int main(int argc, char **argv)
     shell_compile_fast();
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_plan),
+        cmocka_unit_test(test_a_config_of_no_model_is_ignored),
         cmocka_unit_test(test_plan_says_where_from),
         cmocka_unit_test(test_a_damaged_config_is_refused),
         cmocka_unit_test(test_compile_snap_and_bench),

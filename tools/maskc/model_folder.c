@@ -2,13 +2,14 @@
 /* A mask in a model's folder is planned for that model. config.json gives the head dim and the heads, run.json the dtype
    that the run was trained with. Options that were given win. */
 #include "masks/base/file.h"
+#include "masks/base/json_load.h"
 #include "masks/base/memory.h"
 #include "masks/base/text.h"
 #include "tools/maskc/options.h"
 #include <jansson.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
+#include <sys/stat.h>
 
 enum { SIZE_MOST = 1 << 24 };
 
@@ -29,18 +30,27 @@ static char *path_beside(const char *file, const char *name)
     return ret;
 }
 
-/* The object in the file; *ret is null if there is no such file. */
-static int read_object(const char *path, json_t **ret, struct error *e)
+static bool names(const struct file *f, const char *key)
+{
+    return f->size && memmem(f->bytes, f->size, key, strlen(key));
+}
+
+/* The object in the file; *ret is null if there is no such file, or one that nowhere names the key. */
+static int read_object(const char *path, const char *key, json_t **ret, struct error *e)
 {
     struct file f;
+    struct stat status;
+    json_error_t why;
     *ret = NULL;
-    if (access(path, F_OK))
+    if (stat(path, &status) || !S_ISREG(status.st_mode))
         return 0;
     if (file_open(path, &f, e) < 0)
         return -1;
-    *ret = json_loadb((const char *)f.bytes, f.size, 0, NULL);
+    const bool named = names(&f, key);
+    if (named)
+        *ret = json_load_bytes((const char *)f.bytes, f.size, JSON_FROM_FILE, &why);
     file_close(&f);
-    if (json_is_object(*ret))
+    if (!named || json_is_object(*ret))
         return 0;
     json_decref(*ret);
     *ret = NULL;
@@ -75,9 +85,9 @@ static int read_shape(const json_t *config, const char *path, struct shape *ret,
                      heads = size_of(config, "num_attention_heads"),
                      given = size_of(config, "head_dim");
     *ret = (struct shape){0, 0};
-    if (!hidden && !heads)
-        return 0;
-    if (heads < 1 || given < 0 || (!given && (hidden < 1 || hidden % heads)))
+    if (!heads || (!hidden && !given))
+        return 0; /* not a model's, or one whose sizes have other names */
+    if (heads < 0 || given < 0 || (!given && (hidden < 1 || hidden % heads)))
         return error_set(e, ERROR_INPUT,
                          "%s: hidden_size and num_attention_heads give no head dim; --head-dim "
                          "and --dtype go without them",
@@ -151,9 +161,9 @@ static int take_beside(struct options *o, bool heads, const char *const path[2],
 {
     json_t *config = NULL, *run = NULL;
     struct shape shape;
-    int r = read_object(path[0], &config, e);
+    int r = read_object(path[0], "\"num_attention_heads\"", &config, e);
     r = r < 0 ? r : read_shape(config, path[0], &shape, e);
-    r = r < 0 || !shape.head_dim ? r : read_object(path[1], &run, e);
+    r = r < 0 || !shape.head_dim ? r : read_object(path[1], "\"dtype\"", &run, e);
     if (!heads)
         shape.heads = 0;
     if (r == 0)

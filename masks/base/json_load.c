@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* JSON that Python reads and jansson refuses. Only a refused text is copied, rewritten in place and parsed again.
    Replacements keep the length of the text, so that lines and columns of messages stay right. */
+#include "masks/base/json_load.h"
 #include "masks/base/memory.h"
-#include "model/checkpoint/json.h"
 #include <errno.h>
 #include <math.h>
 #include <stdio.h>
