@@ -102,7 +102,8 @@ int text_check_head(const char *name, const char *bytes, size_t size, const char
         return text_check_end(&head, name, e);
     }
     if (suffix && unpack)
-        return error_set(e, ERROR_INPUT, "%s: is %s; %s%s", name, format, unpack, suffix);
+        return error_set(e, ERROR_INPUT, "%s: is %s; %s%s is expected", name, format, unpack,
+                         suffix);
     return error_set(e, ERROR_INPUT, "%s: is %s; text in UTF-8 is expected", name, format);
 }
 

@@ -51,8 +51,8 @@ static const struct {
     {BYTES(""), NULL},
     {BYTES("a"), NULL},
     {BYTES("BZhang, PAR1 and PK"), NULL},
-    {BYTES("\x1f\x8b\x08\x00"), "x: is gzip; a name that ends in .gz"},
-    {BYTES("\x28\xb5\x2f\xfd\x04"), "x: is zstd; a name that ends in .zst"},
+    {BYTES("\x1f\x8b\x08\x00"), "x: is gzip; a name that ends in .gz is expected"},
+    {BYTES("\x28\xb5\x2f\xfd\x04"), "x: is zstd; a name that ends in .zst is expected"},
     {BYTES("\xfd"
            "7zXZ\x00"),
      "x: is xz; text in UTF-8 is expected"},
@@ -152,7 +152,8 @@ static const struct {
      "wide.jsonl: is UTF-16; text in UTF-8 is expected"},
     {"l1.jsonl", BYTES("{\"text\": \"a\"}\n{\"text\": \"caf\xe9\"}\n"), "", "l1.jsonl:2: "},
     {"nan.jsonl", BYTES("{\"text\": NaN}\n"), "", "nan.jsonl:1: an object with a text"},
-    {"packed", BYTES("\x1f\x8b\x08\x00"), "", "packed: is gzip; a name that ends in .gz"},
+    {"packed", BYTES("\x1f\x8b\x08\x00"), "",
+     "packed: is gzip; a name that ends in .gz is expected"},
 };
 
 static void files_are_reported_or_refused(void **state)
