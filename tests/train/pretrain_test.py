@@ -298,6 +298,8 @@ def reports(toy):
     done = toy.train("run", "--minutes", 0.05, "--eval-every", 100000, "--resume").stderr
     assert "; no step was left to do" in done, done
     toy.remove("run")
+    assert re.search(r"^maskbert: 1 step, \d+ tokens, ", toy.train("run", "--steps", 1).stderr, re.M)
+    toy.remove("run")
 
 
 def words_alone(toy):

@@ -61,7 +61,8 @@ static void say_length(const struct run_result *r)
     struct text line = {0};
     char time[32];
     print_time(r->elapsed, time);
-    text_add(&line, "%" PRIu64 " steps, %" PRIu64 " tokens, ", r->step, r->tokens);
+    text_add(&line, "%" PRIu64 " step%s, %" PRIu64 " tokens, ", r->step,
+             r->step == 1 ? "" : "s", r->tokens);
     if (r->elapsed < 60)
         text_add(&line, "%.1f s", r->elapsed);
     else
