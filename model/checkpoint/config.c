@@ -178,6 +178,8 @@ static int take_texts(const json_t *json, struct model_config *c, struct error *
         json_take_text(json, "dtype", &c->dtype, e) < 0 ||
         json_take_text(json, "problem_type", &c->problem, e) < 0)
         return -1;
+    if (mask && !json_is_object(mask) && !json_is_null(mask))
+        return error_set(e, ERROR_INPUT, "maskc: an object is expected");
     if (json_take_text(mask, "mask", &c->mask, e) < 0 ||
         json_take_text(mask, "transform", &c->mask_transform, e) < 0)
         return error_prefix(e, "maskc");

@@ -110,6 +110,8 @@ int json_take_limit(const json_t *object, const char *key, uint32_t *ret, struct
     double limit = 0;
     if (json_take_real(object, key, &limit, e) < 0)
         return -1;
+    if (limit < 1 << 24 && limit != floor(limit))
+        return error_set(e, ERROR_INPUT, "%s: a whole number is expected", key);
     if (value_of(object, key))
         *ret = limit >= 1 && limit < 1 << 24 ? (uint32_t)limit : 0;
     return 0;

@@ -37,6 +37,7 @@ static const struct {
     {"\"num_attention_heads\": 0", "num_attention_heads 0: 1..4096 is expected"},
     {"\"hidden_size\": \"8\"", "hidden_size: a whole number in 0..2147483647 is expected"},
     {"\"layer_norm_eps\": -1", "layer_norm_eps -1: 0..1 is expected"},
+    {"\"maskc\": []", "maskc: an object is expected"},
     {"\"maskc\": {\"mask\": \"../x\"}", "maskc.mask '../x': a file beside it is expected"},
 };
 
@@ -131,6 +132,8 @@ static const struct {
      "/config_sentence_transformers.json: model_type 'CrossEncoder' is not supported, "
      "SentenceTransformer is expected",
      0},
+    {NEW, MEAN, NULL, "{\"truncate_dim\": 32.5}",
+     "/config_sentence_transformers.json: truncate_dim: a whole number is expected", 0},
     {NEW, MEAN, NULL, "{\"truncate_dim\": 0}",
      "/config_sentence_transformers.json: truncate_dim 0: at least 1 is expected", 0},
     {NEW, MEAN, NULL, "{\"prompts\": {\"q\": \"x\"}, \"default_prompt_name\": \"y\"}",
