@@ -300,7 +300,12 @@ class KindsTest(Case):
         kernel, a = maskc.compile("dense", n=8, head_dim=D), numpy.zeros((1, 1, 8, D), "f4")
         for wrong in (None, "causal", 5, kernel.handle):
             self.refused("maskc.Kernel", maskc.attention, a, a, a, wrong, kind=TypeError)
-        self.refused("offsets", maskc.attention, *[a[0].swapaxes(0, 1)] * 3, kernel, offsets=[])
+        rows = [a[0].swapaxes(0, 1)] * 3
+        for offsets in ([], [0]):
+            self.refused("offsets", maskc.attention, *rows, kernel, offsets=offsets)
+        self.refused("starts and offsets", maskc.attention, *rows, kernel, offsets=[0, 8], starts=[0])
+        number = type("Number", (), {"__index__": lambda self: 0})()
+        self.assertEqual(maskc.attention(a, a, a, kernel, layer=number, seed=number).shape, a.shape)
         for runs in ([[0, 1], [0, 2 ** 32 + 1]], [[0, .7], [0, 1]], [0, 1, 2]):
             self.refused("runs", maskc.Runs, (1, 1, 2, 2), [0, 1, 2], runs)
         self.refused("different lengths", maskc.compile, [[1, 0], [1]])

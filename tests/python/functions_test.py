@@ -167,6 +167,13 @@ class InterfaceTest(Functions):
             self.assertLess((first - eager(input_ids=tokens())[0]).abs().max().item(), 1e-5)
             self.refused("caches", ours, input_ids=tokens()[:, :1], past_key_values=cache)
 
+    def test_named_arguments_that_change_the_result(self):
+        import torch
+        from maskc.transformers_attention import attention_forward
+        t = torch.zeros(1, 2, 8, 16)
+        for name in ("head_mask", "softcap", "s_aux"):
+            self.refused(name, attention_forward, torch.nn.Module(), t, t, t, None, **{name: torch.ones(2)})
+
     def test_bidirectional_decoder(self):
         self.same(pair("Llama", **GROUPED, is_causal=False))
 
@@ -191,6 +198,22 @@ class LayersTest(Functions):
                     lambda: torch.where(made, scores, scores), lambda: scores.masked_fill(made, 0), lambda: bool(made), lambda: made == 0, lambda: ~made):
             self.refused("compute attention themselves", use)
         self.assertEqual(copy.deepcopy(made).text, "dense")
+
+
+class AppliedTest(Functions):
+    def test_layers_under_compile(self):
+        """Masks that differ by layer, and masks that were applied after the code was compiled: as the model itself computes."""
+        import torch
+        _, ours = pair("Bert", **BASE)
+        compiled, noise = self.compiled(ours), torch.rand(2, 4, 128, 128, generator=torch.Generator().manual_seed(4)) < .5
+        results = []
+        for mask, layers in (("layers 2\nlayer 0: window(2)\nlayer 1: causal", None), ("window(5)", [1]), (noise, None), (noise.flip(0), None), (None, None)):
+            maskc.apply(ours, mask, layers)
+            with torch.no_grad():
+                theirs = ours(input_ids=tokens())[0]
+                self.assertLess(error(compiled(input_ids=tokens())[0], theirs), 1e-6)
+            self.assertTrue(all(error(theirs, other) > 1e-3 for other in results))
+            results.append(theirs)
 
 
 class BiasTest(Functions):

@@ -155,6 +155,7 @@ class KeysTest(Case):
         theirs = maskc.attention(q, k, v, kernel, key_lengths=[50])
         self.assertEqual(error(torch.from_numpy(ours.copy()), theirs), 0)
         self.refused("v: shape", maskc.attention, q.numpy(), k.numpy(), v.numpy()[:, :, :7], kernel)
+        self.refused("starts", maskc.attention, q.numpy(), k.numpy(), v.numpy(), kernel, starts=[0])
 
 
 if __name__ == "__main__":

@@ -2,6 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Are the structs of the Python package those of maskc.h, do kernels compile, save, load and pickle, is what is wrong refused in
 one line, and is attention on numpy arrays what its definition says in float64?"""
+import concurrent.futures
 import copy
 import os
 import pathlib
@@ -9,12 +10,14 @@ import pickle
 import re
 import shlex
 import subprocess
+import sys
 import tempfile
 import unittest
 
 from common import Case, cmocka_count, cpu_only, has, needs_numpy
 import maskc
 from maskc import _library as library
+from maskc.masks import mask_file
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 
@@ -64,6 +67,19 @@ class KernelTest(Case):
             self.refused("w.mkb", maskc.load, path)
         self.assertEqual(pickle.loads(pickle.dumps(self.kernel)).info, self.kernel.info)
         self.assertIs(copy.deepcopy(self.kernel), self.kernel)
+
+    def test_texts_of_several_threads(self):
+        """Each text has a file of its own."""
+        texts = [[f"length 8\nwindow({thread})\n# {k}\n" for k in range(30)] for thread in range(8)]
+        kept = sys.getswitchinterval()
+        sys.setswitchinterval(1e-6)
+        try:
+            with concurrent.futures.ThreadPoolExecutor(len(texts)) as threads:
+                paths = list(threads.map(lambda those: [mask_file(text) for text in those], texts))
+        finally:
+            sys.setswitchinterval(kept)
+        for text, path in zip(sum(texts, []), sum(paths, [])):
+            self.assertEqual(pathlib.Path(path).read_text(encoding="utf-8"), text)
 
     def test_plans_without_compiling(self):
         self.assertIn("mask 0", maskc.plan("window(3)", n=64, heads=2))

@@ -156,12 +156,34 @@ class ApplyTest(Case):
         bits = ((near[:, None] - near).abs() <= 3) | (near == 0) | (near[:, None] == 0)
         theirs = eager(input_ids=ids, attention_mask=torch.zeros(1, 1, 30, 30).masked_fill(~bits, -1e30)).last_hidden_state
         self.assertLess(error(ours(input_ids=ids).last_hidden_state, theirs), 1e-5)
-        self.refused("layers", maskc.apply, ours, "dense", layers=[7])
+        for wrong in ([7], [-1], [True], [.5], [], 0, "ab"):
+            self.refused("layers", maskc.apply, ours, "dense", layers=wrong)
+        self.refused("layers", maskc.apply, ours, None, layers=[0])
+
+    def test_attention_to_an_encoder_keeps_its_tokens(self):
+        """A mask is of the tokens that attend to each other."""
+        import torch
+        import transformers
+        t5 = transformers.T5Config(vocab_size=99, d_model=64, d_kv=16, num_heads=4, num_layers=1, num_decoder_layers=1, d_ff=96, pad_token_id=0)
+        bart = transformers.BartConfig(vocab_size=99, d_model=64, encoder_layers=1, decoder_layers=1, encoder_attention_heads=4,
+                                       decoder_attention_heads=4, encoder_ffn_dim=96, decoder_ffn_dim=96, max_position_embeddings=96)
+        ids, causal = torch.randint(3, 99, (2, 30)), torch.zeros(1, 1, 30, 30).masked_fill(torch.ones(30, 30).triu(1) > 0, -1e30)
+        for kind, config in ((transformers.T5Model, t5), (transformers.BartModel, bart)):
+            torch.manual_seed(2)
+            eager, ours = (kind._from_config(copy.deepcopy(config), attn_implementation=way).eval() for way in ("eager", "sdpa"))
+            ours.load_state_dict(eager.state_dict())
+            maskc.apply(ours, "causal")
+            with torch.no_grad():
+                encoded = eager.get_encoder()(input_ids=ids, attention_mask=causal)
+                theirs = eager(encoder_outputs=encoded, decoder_input_ids=ids, use_cache=False)[0]
+                self.assertLess(error(ours(input_ids=ids, decoder_input_ids=ids, use_cache=False)[0], theirs), 1e-5, kind)
+            maskc.apply(ours, None)
+            self.assertFalse([name for name, module in ours.named_modules() if hasattr(module, "_maskc")])
 
     def test_some_layers(self):
         import torch
         eager, ours = pair("bert")
-        maskc.apply(ours, "dense", layers=[1])
+        maskc.apply(ours, "dense", layers=torch.tensor([1]))
         ids = torch.randint(3, 99, (2, 30))
         self.assertLess(error(ours(input_ids=ids).last_hidden_state, eager(input_ids=ids).last_hidden_state), 1e-5)
 

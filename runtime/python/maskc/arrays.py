@@ -86,13 +86,20 @@ def check_numbers(kernel, layer, dropout_p, seed, scale):
     for name, value, most in (("layer", layer, kernel.layers), ("seed", 0 if seed is None else seed, 2 ** 64)):
         if not hasattr(value, "__index__"):
             raise TypeError(f"{name}: {value!r} is not a whole number")
-        if not 0 <= value < most:
+        if not 0 <= value.__index__() < most:
             raise Error(2, f"{name}: {value} is not in 0..{most - 1}")
     for name, value in (("dropout_p", dropout_p), ("scale", 0 if scale is None else scale)):
         if not isinstance(value, numbers.Real):
             raise TypeError(f"{name}: {value!r} is not a number")
         if not abs(value) < 3e38 or (name == "dropout_p" and not 0 <= value < 1):
             raise Error(2, f"{name}: {value} is not {'finite' if name == 'scale' else 'in 0 <= p < 1'}")
+
+
+def check_starts(starts, offsets, kernel):
+    if starts is not None and offsets is not None:
+        raise Error(2, "starts and offsets exclude each other")
+    if starts is not None and kernel.kv_length != kernel.length:
+        raise Error(2, "starts: not for kernels with other numbers of keys than of queries")
 
 
 def scale_of(scale):
@@ -131,9 +138,12 @@ def attention_numpy(q, k, v, kernel, layer, lengths, starts, offsets, dropout_p,
     packed = offsets is not None
     check_shapes(q, k, v, kernel, packed)
     check_numbers(kernel, layer, dropout_p, seed, scale)
+    check_starts(starts, offsets, kernel)
     batch = len(offsets) - 1 if packed else q.shape[0]
     if batch < 0:
         raise Error(2, "offsets: empty; [B + 1] whole numbers are expected")
+    if packed and not batch and len(q):
+        raise Error(2, f"offsets: of no sequence, but q has {len(q)} rows")
     length = kernel.length if packed else q.shape[2]
     if starts is not None:
         starts = counts(starts, "starts", batch)
@@ -157,7 +167,7 @@ def attention_numpy(q, k, v, kernel, layer, lengths, starts, offsets, dropout_p,
         if length > kernel.length:
             raise Error(2, f"offsets: a sequence of {length}, but the mask has {kernel.length}")
     launch = library.Launch(
-        batch=batch, length=length, layer=layer, dropout=dropout_p, seed=seed or 0, **scale_of(scale),
+        batch=batch, length=length, layer=layer.__index__(), dropout=dropout_p, seed=(seed or 0).__index__(), **scale_of(scale),
         lengths=kept[0].ctypes.data if kept[0] is not None else None, offsets=kept[1].ctypes.data if packed else None,
         tokens=len(q) if packed else 0, query=tensor_of(q, packed), key=tensor_of(k, packed), value=tensor_of(v, packed),
         out=tensor_of(out, packed), lse=lse.ctypes.data, soft=soft.ctypes.data if soft is not None else None,

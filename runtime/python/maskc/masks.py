@@ -2,12 +2,14 @@
 """What compile() and apply() take as a mask: text for the library, an array of bytes [L, H, n, n], or Runs."""
 import os
 import tempfile
+import threading
 
 from ._library import Error
 from .arguments import check_dense, path_of, text_of
 from .hooks import is_torch
 from .runs import MOST_ARRAY, Runs, from_array
 
+LOCK = threading.Lock()
 FILES = {}  # texts of several lines, by where they were written; the folder lives as long as the process
 
 MOST_DENSE = 1 << 33  # bytes of an array
@@ -37,14 +39,15 @@ def mask_argument(mask, n=None, heads=None):
 
 def mask_file(text):
     """Several lines of the mask language are a file to the library."""
-    if text not in FILES:
-        if not FILES:
-            FILES[""] = tempfile.TemporaryDirectory(prefix="maskc-")
-        path = os.path.join(FILES[""].name, f"{len(FILES)}.mask")
-        with open(path, "w", encoding="utf-8") as f:
-            f.write(text)
-        FILES[text] = path
-    return FILES[text]
+    with LOCK:
+        if text not in FILES:
+            if not FILES:
+                FILES[""] = tempfile.TemporaryDirectory(prefix="maskc-")
+            path = os.path.join(FILES[""].name, f"{len(FILES)}.mask")
+            with open(path, "w", encoding="utf-8") as f:
+                f.write(text)
+            FILES[text] = path
+        return FILES[text]
 
 
 def dense_array(mask):

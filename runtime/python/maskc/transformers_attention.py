@@ -12,7 +12,7 @@ from .transformers_kernels import DTYPES, chosen_kernel
 
 NAME = "maskc"
 MISSING = object()
-REFUSED = ("softcap", "s_aux", "sinks", "indices", "block_indices", "cu_seq_lens_q", "cu_seq_lens_k", "cu_seqlens")  # they change the result
+REFUSED = ("softcap", "head_mask", "s_aux", "sinks", "indices", "block_indices", "cu_seq_lens_q", "cu_seq_lens_k", "cu_seqlens")  # they change the result
 
 
 def check_named(module, named):

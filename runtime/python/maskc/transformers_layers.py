@@ -9,6 +9,7 @@ from ._library import Error
 from .transformers_attention import attention_forward
 from .transformers_interface import Mask, sequences
 from .transformers_kernels import bucket
+from .transformers_patch import is_cross
 
 LAST = (lambda: None, 0, None)  # the mask that all layers of a forward pass get, and what was read of it
 
@@ -89,7 +90,7 @@ def attention_modules(model, layers):
     """Such layers, in order."""
     leave_own_sparsity(model, layers)
     return [(name, module) for name, module in model.named_modules()
-            if type(module).__name__ in FORWARDS and "crossattention" not in name]
+            if type(module).__name__ in FORWARDS and not is_cross(name, module)]
 
 
 def patch(module):

@@ -1,15 +1,17 @@
 # SPDX-License-Identifier: Apache-2.0
 """apply(): another mask for a transformers model, which its configuration then stores."""
 import os
+import re
 import sys
 
 from ._library import Error
-from .arguments import transform_of
+from .arguments import count_of, transform_of
 from .stated import state
 from .transformers_kernels import share
 from .transformers_stored import KEY, FromLayers, StoredMask, positions_of, read_key
 
 HEADS = ("num_attention_heads", "num_heads", "n_heads")  # attributes of layers and configurations
+CROSS = re.compile("cross_?att|encoder_attn|encoder_decoder|encdecatt", re.IGNORECASE)  # names of attention to the tokens of an encoder
 
 
 class Override:
@@ -23,21 +25,37 @@ class Override:
         return self
 
 
-def attention_modules(model):
-    """Those that ask transformers for their attention function, in order."""
+def is_cross(name, module):
+    """Whether the layer attends to the tokens of an encoder."""
+    return bool(getattr(module, "is_cross_attention", False) or CROSS.search(f"{name} {type(module).__name__}"))
+
+
+def interface_modules(model):
+    """Layers that ask transformers for their attention function, in order."""
     found = []
     for name, module in model.named_modules():
         names = getattr(getattr(type(module).forward, "__wrapped__", type(module).forward), "__code__", None)
-        if names and "ALL_ATTENTION_FUNCTIONS" in names.co_names and not getattr(module, "is_cross_attention", False):
+        if names and "ALL_ATTENTION_FUNCTIONS" in names.co_names:
             found.append((name, module))
     return found
 
 
+def attention_modules(model):
+    """Those of them that a mask applies to: they attend to their own tokens."""
+    return [(name, module) for name, module in interface_modules(model) if not is_cross(name, module)]
+
+
 def chosen(layers, count):
-    numbers = list(range(count) if layers is None else layers)
+    """Numbers of layers."""
+    try:
+        numbers = [count_of("layers", number, 0) for number in (range(count) if layers is None else layers)]
+    except TypeError:
+        raise Error(2, f"layers: {type(layers).__name__}; a list of whole numbers is expected") from None
+    if not numbers:
+        raise Error(2, "layers: empty; the numbers of the layers that change are expected, or None for all")
     for number in numbers:
-        if not isinstance(number, int) or not 0 <= number < count:
-            raise Error(2, f"layers: {number!r} is not in 0..{count - 1}")
+        if number >= count:
+            raise Error(2, f"layers: {number} is not in 0..{count - 1}")
     return numbers
 
 
@@ -73,13 +91,13 @@ def check_shape(stated, modules, numbers):
             raise Error(2, f"mask: {stated.heads} heads, but layer {number} has {heads}; 1 or {heads} are expected")
 
 
-def cover(modules, numbers, stated, transform, patch):
-    """These layers attend through the mask from now on."""
+def cover(model, modules, numbers, stated, transform, patch):
+    """These layers attend through the mask from now on, the others as before."""
     for number in numbers:
         modules[number][1]._maskc = Override(stated, number if stated.layers > 1 else 0, transform)
         if patch:
             patch(modules[number][1])
-    for _, module in modules:
+    for _, module in (*modules, *interface_modules(model)):
         module._maskc = getattr(module, "_maskc", None)
 
 
@@ -124,13 +142,13 @@ def install(model):
     transform_of(transform)
     numbers = chosen(layers, len(modules))
     check_shape(stated, modules, numbers)
-    cover(modules, numbers, stated, transform, patch)
+    cover(model, modules, numbers, stated, transform, patch)
 
 
 def remove(model, modules):
     """The model's own mask again."""
     from .transformers_layers import unpatch
-    for _, module in modules:
+    for _, module in (*modules, *interface_modules(model)):
         vars(module).pop("_maskc", None)
         unpatch(module)
     vars(model.config).pop(KEY, None)
@@ -139,12 +157,14 @@ def remove(model, modules):
 
 def apply_mask(model, mask, layers=None):
     modules, patch = layers_of(model, layers)
-    if mask is None and layers is None:
+    if mask is None:
+        if layers is not None:
+            raise Error(2, "layers: with None as mask all layers get the model's own mask again; a mask or layers=None is expected")
         return remove(model, modules)
     numbers = chosen(layers, len(modules))
     stated = state(mask, positions_of(model.config), heads_of(modules[0][1]))
     check_shape(stated, modules, numbers)
-    cover(modules, numbers, stated, "softmax", patch)
+    cover(model, modules, numbers, stated, "softmax", patch)
     if not patch:
         model.set_attn_implementation("maskc")
     setattr(model.config, KEY, stored_mask(model, modules))
