@@ -234,6 +234,17 @@ class RunTest(Stored):
         model = transformers.BertModel(transformers.AutoConfig.from_pretrained(designed(), attn_implementation="maskc"))
         self.refused("did not receive", model, input_ids=token_ids()[0])
 
+    def test_wrong_key_or_file(self):
+        import numpy
+        config = json.loads((designed() / "config.json").read_text(encoding="utf-8"))
+        folder = place("wrong")
+        for values, words in (({"mask": "a\0.mask"}, "a file beside it is expected"), ({"mask": "mask.mask", "layers": 1}, "layers: int"),
+                              ({"mask": "mask.npy"}, f"{folder}/mask.npy: a float mask")):
+            shutil.rmtree(folder, ignore_errors=True)
+            self.copy(designed(), folder, config | {"maskc": values})
+            numpy.save(folder / "mask.npy", numpy.full((64, 64), .5))
+            self.refused(words, load, folder)
+
     def test_changed_file(self):
         folder = place("changed")
         self.copy(designed(), folder, json.loads((designed() / "config.json").read_text(encoding="utf-8")))

@@ -6,6 +6,7 @@ import threading
 from . import _library as library
 from ._library import Error
 from .arguments import check_kernel
+from .kernel import Kernel
 
 DTYPE = {"f32": "float32", "f16": "float16"}
 KEPT = threading.local()
@@ -89,7 +90,7 @@ def check_numbers(kernel, layer, dropout_p, seed, scale):
         if not 0 <= value.__index__() < most:
             raise Error(2, f"{name}: {value} is not in 0..{most - 1}")
     for name, value in (("dropout_p", dropout_p), ("scale", 0 if scale is None else scale)):
-        if not isinstance(value, numbers.Real):
+        if not isinstance(value, (float, int, numbers.Real)):  # the first two are found faster
             raise TypeError(f"{name}: {value!r} is not a number")
         if not abs(value) < 3e38 or (name == "dropout_p" and not 0 <= value < 1):
             raise Error(2, f"{name}: {value} is not {'finite' if name == 'scale' else 'in 0 <= p < 1'}")
@@ -132,7 +133,8 @@ def shift(array, starts, sign):
 def attention_numpy(q, k, v, kernel, layer, lengths, starts, offsets, dropout_p, seed, scale, bias, return_lse, key_lengths=None):
     """As maskc.attention, of arrays. Threads are all cores."""
     import numpy
-    check_kernel(kernel)
+    if not isinstance(kernel, Kernel):
+        check_kernel(kernel)
     if kernel.device.startswith("cuda"):
         raise Error(2, f"q: an array of numpy is on cpu, but the kernel was loaded for {kernel.device}: compile with target='cpu'")
     packed = offsets is not None

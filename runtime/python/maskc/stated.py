@@ -93,13 +93,16 @@ def bits(stated):
         return (numpy.load(path) != 0).reshape(stated.layers, stated.heads, stated.length, stated.length)
 
 
-def made_of(data, name="mask.npy", options=lambda path, folder: ()):
-    """The statement of a mask file in memory. options: a function of its path and folder."""
+def made_of(data, name="mask.npy", options=lambda path, folder: (), shown=None):
+    """The statement of a mask file in memory. options: a function of its path and folder. shown: its path in messages."""
     with tempfile.TemporaryDirectory(prefix="maskc-") as folder:
         path = os.path.join(folder, name)
         with open(path, "wb") as f:
             f.write(data)
-        return statement(path, options(path, folder), folder)
+        try:
+            return statement(path, options(path, folder), folder)
+        except Error as e:
+            raise Error(e.code, e.text.replace(path, shown or name)) from None
 
 
 def text_options(text, positions, folder):

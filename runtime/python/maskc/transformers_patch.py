@@ -123,7 +123,8 @@ def stored_mask(model, modules):
 def read_late(values, folder):
     """The key of a configuration that was loaded before maskc was imported."""
     if not folder or not os.path.isdir(folder):
-        raise Error(2, f"config.{KEY}: the mask file was not read: load the configuration by from_pretrained after `import maskc`")
+        raise Error(2, f"config.{KEY}: the mask file was not read: load the configuration by from_pretrained after `import maskc`; "
+                       "for a part of a larger model apply the mask again")
     return read_key(values, folder, {})
 
 

@@ -30,7 +30,7 @@ class FromFile:
         name = os.path.basename(self.path)
         if b"file(" in self.data and name.endswith(".mask"):  # it names files beside it
             return state(self.path, positions)
-        return made_of(self.data, name, lambda path, folder: text_options(path, positions, folder))
+        return made_of(self.data, name, lambda path, folder: text_options(path, positions, folder), self.path)
 
     def written(self, positions):
         """(file name, bytes, hash); the hash is None where the key's own holds."""
@@ -131,7 +131,7 @@ def local_path(model, name, named):
 def read_key(values, model, named):
     """The StoredMask of a config.json's key. A problem is raised when a layer needs the mask."""
     name = values.get("mask")
-    if not isinstance(name, str) or not name or "/" in name or name.startswith("."):
+    if not isinstance(name, str) or not name or "/" in name or "\0" in name or name.startswith("."):
         return StoredMask(values, None, f"{model}/config.json: maskc.mask {name!r}: a file beside it is expected")
     path = local_path(model, name, named)
     where = path or os.path.join(model, name)
