@@ -2,7 +2,6 @@
 /* One table says which rates make a unit's price and what they are multiplied with; pricing and
    fitting read it from either side. */
 #include "gen/cost/price.h"
-#include "gen/family/family.h"
 #include <math.h>
 #include <string.h>
 
@@ -92,7 +91,7 @@ static double used_share(struct price_shape s)
 static void make_scales(const struct machine *m, struct price_shape s, double ret[SCALES])
 {
     const struct kernel_request *r = &s.config->request;
-    bool matrix = family_is_matrix(s.target, r), floats = dtype_bytes(r->dtype) == 4;
+    bool matrix = s.matrix, floats = dtype_bytes(r->dtype) == 4;
     double walk = 2.0 * r->head_dim * (matrix ? dtype_bytes(r->dtype) : 4);
     double tile = 2.0 * r->head_dim * (matrix ? 2 : 4), share = used_share(s);
     ret[ONE] = 1;
@@ -105,8 +104,8 @@ static void make_scales(const struct machine *m, struct price_shape s, double re
                          ? 0
                          : walk * (cache_miss(walk * s.n, m->cache * SCATTERED_SHARE) -
                                    cache_miss(walk * s.n, m->cache));
-    ret[TILE_FAR] = tile * cache_miss(tile * s.n, m->cache * (floats ? share : 1)) /
-                    family_shape(s.target, s.config).block_rows;
+    ret[TILE_FAR] =
+        tile * cache_miss(tile * s.n, m->cache * (floats ? share : 1)) / s.block_rows;
 }
 
 /* A thread block with a tall row block takes the resources of two. Its time per unit of work halves, its start-up does

@@ -39,11 +39,13 @@ struct effort {
     double count[UNITS];
 };
 
-/* What prices depend on. */
+/* What prices depend on; family_price_shape() fills it. */
 struct price_shape {
     const struct kernel_config *config;
     const struct target *target;
-    uint32_t n, heads; /* rows of a head; heads side by side in a token's row */
+    uint32_t n, heads;   /* rows of a head; heads side by side in a token's row */
+    bool matrix;         /* a matrix unit does the dense work */
+    uint32_t block_rows; /* rows of a row block */
 };
 
 struct price price_make(const struct machine *m, enum machine_pass pass, struct price_shape s);

@@ -2,7 +2,7 @@
 /* What the kernels of a CPU take, by the sizes of their blocks. Apart from the families, so that who only reads
    kernel files needs nothing that emits. */
 #include "gen/family/cpu.h"
-#include "gen/plan/plan.h"
+#include "gen/tables/pass.h"
 #include "templates/cpu/sizes.h"
 
 bool cpu_has_matrix(const struct target *t, const struct kernel_request *r)

@@ -44,6 +44,17 @@ bool family_is_matrix(const struct target *t, const struct kernel_request *r)
     return family_of(t, r, FAMILY_FORWARD)->matrix;
 }
 
+struct price_shape family_price_shape(const struct target *t, const struct kernel_config *c,
+                                      uint32_t n, uint32_t heads)
+{
+    return (struct price_shape){.config = c,
+                                .target = t,
+                                .n = n,
+                                .heads = heads,
+                                .matrix = family_is_matrix(t, &c->request),
+                                .block_rows = family_shape(t, c).block_rows};
+}
+
 const char *family_machine(const struct target *t, const struct kernel_request *r)
 {
     return family_is_matrix(t, r) ? t->matrix_machine : t->machine;

@@ -3,30 +3,15 @@
    kernel_families[], and its folder of templates. Everyone who must know what kernels can do asks the family; the kind of
    a target says only what a machine is. */
 #pragma once
-#include "gen/family/item_kernel.h"
+#include "gen/cost/price.h"
 #include "gen/family/launch.h"
+#include "gen/tables/can.h"
+#include "gen/tables/item_kernel.h"
 #include "gen/target.h"
 #include "masks/base/text.h"
 #include <stdbool.h>
 
 enum family_pass { FAMILY_FORWARD, FAMILY_BACKWARD, FAMILY_PASSES };
-
-/* What kernels can do with a plan, and how they go about it. */
-/* clang-format off */
-enum family_can {
-    CAN_PIECES = 1 << 0,        /* pieces of all lowerings, global rows; else whole row blocks of tiles */
-    CAN_SPLIT = 1 << 1,         /* items of residue classes leave partial sums, others merge them */
-    CAN_WHOLE_CLASSES = 1 << 2, /* items of residue classes may have all entries of their rows */
-    CAN_CUT_ROWS = 1 << 3,      /* a global row in parts, each a split item */
-    CAN_JOIN_ROWS = 1 << 4,     /* rows a stride apart that see the same keys, as one item of ranges */
-    CAN_KEEP_GATHERS = 1 << 5,  /* gathered columns stay from one row block to the next */
-    CAN_TALL = 1 << 6,          /* row blocks of 128 rows */
-    MERGES_LAST = 1 << 7,       /* merges are a launch of their own; else each head does them, in order */
-    SKIPS_FRAGMENTS = 1 << 8,   /* what is empty of a tile is left out by 16 x 8, ... */
-    SKIPS_HALVES = 1 << 9,      /* ... by 16 columns */
-    JOINS_KEYS_ALONE = 1 << 10, /* rows are joined in the transposed plan alone */
-};
-/* clang-format on */
 
 /* The shape that templates have. */
 struct family_shape {
@@ -69,6 +54,9 @@ uint32_t family_can(const struct target *t, const struct kernel_request *r);
 struct item_kernels family_item_kernels(const struct target *t, const struct kernel_request *r);
 struct family_shape family_shape(const struct target *t, const struct kernel_config *c);
 bool family_is_matrix(const struct target *t, const struct kernel_request *r);
+/* What the prices of such kernels depend on, for n rows a head. */
+struct price_shape family_price_shape(const struct target *t, const struct kernel_config *c,
+                                      uint32_t n, uint32_t heads);
 /* The machine that plans assume by default. */
 const char *family_machine(const struct target *t, const struct kernel_request *r);
 void family_launch(const struct target *t, const struct kernel_config *c,

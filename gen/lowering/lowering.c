@@ -11,8 +11,7 @@ const struct lowering *const lowerings[] = {
     &lowering_dense,    &lowering_tiles, &lowering_blocks,  &lowering_columns,
     &lowering_diagonal, &lowering_rows,  &lowering_residue, NULL,
 };
-_Static_assert(sizeof lowerings / sizeof *lowerings - 1 <= PLAN_MAX_LOWERINGS,
-               "room in a summary");
+_Static_assert(sizeof lowerings / sizeof *lowerings - 1 <= LOWERINGS_MOST, "room in a summary");
 
 const struct lowering *lowering_of(enum abi_piece_kind kind)
 {

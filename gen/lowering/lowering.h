@@ -5,7 +5,9 @@
 #pragma once
 #include "gen/cost/price.h"
 #include "gen/lowering/row_block.h"
-#include "gen/plan/plan.h"
+#include "gen/tables/can.h"
+#include "gen/tables/pass.h"
+#include "gen/tables/visitor.h"
 #include "masks/base/text.h"
 
 /* Pieces of one item, not yet in the plan. Table indices count from this draft's own tables. */
@@ -30,15 +32,6 @@ void draft_finish(struct draft *d);
 u32 *draft_pattern(struct draft *d, uint32_t block_rows);
 void draft_piece(struct draft *d, enum abi_piece_kind kind, uint64_t first, uint64_t count,
                  uint64_t cols);
-
-/* Where decoded entries go: keys begin .. end - 1 of row r of the item, or the bits of `word` from
-   key col0 (a multiple of 32), or one key in each of the line's rows. Returns false to stop: outside the item, or visited before. */
-struct visitor {
-    bool (*range)(void *context, uint32_t r, uint32_t begin, uint32_t end);
-    bool (*word)(void *context, uint32_t r, uint32_t col0, u32 word);
-    bool (*line)(void *context, const struct abi_line *line);
-    void *context;
-};
 
 /* What all pieces of one lowering visit in a plan of one mask. */
 struct visits {
@@ -95,7 +88,7 @@ struct lowering {
                   const struct abi_piece *piece, struct text *out);
 };
 
-/* Ends with null. Drafts are built in this order, but for tiles, which take all that is left. */
+/* Ends with null. Drafts are built in this order, except for tiles, which take the remaining entries. */
 extern const struct lowering *const lowerings[];
 extern const struct lowering lowering_tiles, lowering_dense;
 const struct lowering *lowering_of(enum abi_piece_kind kind);

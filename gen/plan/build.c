@@ -103,7 +103,7 @@ static void name_kernels(struct plan_pass *t)
 static struct price choice_price(const struct plan *p, const struct machine *prices,
                                  bool transposed)
 {
-    const struct price_shape shape = {&p->config, p->target, p->n, p->heads};
+    const struct price_shape shape = family_price_shape(p->target, &p->config, p->n, p->heads);
     const bool both = !transposed && p->config.request.backward; /* forward and dQ */
     struct price ret = price_make(prices, transposed ? PASS_DKV : PASS_FORWARD, shape);
     return both ? price_add(ret, price_make(prices, PASS_DQ, shape)) : ret;
@@ -227,7 +227,7 @@ struct plan *plan_begin(const struct plan_problem *problem, struct error *e)
     };
     for (int k = 0; k < PASSES; k++)
         p->price[k] = price_make(machine, (enum machine_pass)k,
-                                 (struct price_shape){&p->config, p->target, p->n, p->heads});
+                                 family_price_shape(t, &p->config, p->n, p->heads));
     return p;
 }
 

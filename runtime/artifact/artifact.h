@@ -3,7 +3,7 @@
    kind, the code for each target and the record of how to launch it, under one checksum. */
 #pragma once
 #include "gen/emit/emit.h"
-#include "gen/plan/plan.h"
+#include "gen/tables/pass.h"
 #include "masks/mask.h"
 #include <stdint.h>
 

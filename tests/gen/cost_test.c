@@ -3,6 +3,7 @@
    times, also where some of these are wrong. */
 #include "gen/cost/fit.h"
 #include "gen/cost/price.h"
+#include "gen/family/family.h"
 #include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -22,7 +23,10 @@ static double draw(uint32_t *state)
 
 static const struct kernel_config config = {
     .request = {.dtype = ABI_F32, .head_dim = 64, .backward = true}};
-static const struct price_shape shape = {&config, &targets[0], 2048, 12};
+static struct price_shape shape_of(const struct kernel_config *c)
+{
+    return family_price_shape(&targets[0], c, 2048, 12);
+}
 
 static struct effort some_effort(uint32_t *state)
 {
@@ -52,10 +56,9 @@ static void test_terms(void **state)
 {
     (void)state;
     struct kernel_config f = config;
-    struct price_shape tall = {&f, &targets[0], 2048, 12};
     f.tall = true;
-    check_terms(shape);
-    check_terms(tall);
+    check_terms(shape_of(&config));
+    check_terms(shape_of(&f));
 }
 
 /* A bias costs on every machine and in each pass, but brings no lines where there are none. */
@@ -63,8 +66,8 @@ static void test_bias(void **state)
 {
     (void)state;
     struct kernel_config f = config;
-    const struct price_shape bias = {&f, &targets[0], 2048, 12};
     f.request.bias = ABI_BIAS_ADD;
+    const struct price_shape shape = shape_of(&config), bias = shape_of(&f);
     for (const struct machine *m = machines; m->name; m++)
         for (int pass = 0; pass < PASSES; pass++) {
             struct price without = price_make(m, (enum machine_pass)pass, shape);
@@ -84,7 +87,7 @@ static void make_rows(const struct machine *m, struct fit_row row[ROWS], double 
         rate[k] = m->rate[PASS_FORWARD][k] * pow(5, 2 * draw(&random) - 1);
     for (int k = 0; k < ROWS; k++) {
         struct effort e = some_effort(&random);
-        effort_terms(m, shape, &e, row[k].term);
+        effort_terms(m, shape_of(&config), &e, row[k].term);
         row[k].seconds = fit_seconds(&row[k], rate) * (1 + noise * (2 * draw(&random) - 1));
     }
 }
@@ -161,7 +164,7 @@ static void test_caches(void **state)
     assert_true(cache_miss(2e5, 2e6) < 0.01 && last > 0.99);
     /* Rows of many heads lie apart, and then fill a cache sooner; a shorter sequence fits again. */
     const struct machine *m = machine_find("x86-avx512", NULL);
-    struct price_shape wide = shape, alone = shape, brief = shape;
+    struct price_shape wide = shape_of(&config), alone = wide, brief = wide;
     wide.heads = 16;
     alone.heads = 1;
     brief.n = 128;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Which kernel the planner names for which item (gen/family/item_kernel.h). That plan_check refuses another is
+/* Which kernel the planner names for which item (gen/tables/item_kernel.h). That plan_check refuses another is
    plan_test's; that the reader of kernel files does, forged_kernels_test's. */
 #include "gen/plan/plan.h"
 #include "masks/load.h"

@@ -90,7 +90,7 @@ static void check_summary(const struct plan *p, const struct mask *m)
         double density = (double)m->pattern[k]->active / ((double)p->n * p->n);
         assert_true(s->predicted <= s->dense_predicted);
         assert_true(s->executed_fraction >= density - 1e-12 && s->executed_fraction <= 1);
-        assert_true(s->lowering[0] && s->reason[0] && s->n_rejected < PLAN_MAX_LOWERINGS);
+        assert_true(s->lowering[0] && s->reason[0] && s->n_rejected < LOWERINGS_MOST);
         assert_int_equal(!strcmp(s->lowering, "empty"), m->pattern[k]->active == 0);
     }
     double ours = plan_predict(p, true, 0, 2, 3);

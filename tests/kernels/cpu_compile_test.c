@@ -5,6 +5,7 @@
    line with the compiler's own words below it. The compiler is asked for once a process: `main` runs the tests
    again with MASKC_CC=gcc and with one that is not there. */
 #include "gen/emit/emit.h"
+#include "gen/family/family.h"
 #include "runtime/compile/compile.h"
 #include "runtime/compile/process.h"
 #include "runtime/device/machine.h"

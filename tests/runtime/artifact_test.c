@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* A kernel file comes back as it was written, and no damaged one is read. */
+#include "gen/plan/plan.h"
 #include "masks/base/memory.h"
 #include "masks/safetensors.h"
 #include "runtime/artifact/tables.h"

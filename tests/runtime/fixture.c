@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "tests/runtime/fixture.h"
+#include "gen/plan/plan.h"
 #include "masks/base/memory.h"
 #include "masks/load.h"
 #include "runtime/artifact/tables.h"

@@ -22,6 +22,13 @@ PAGE = """| folder | holds | may include |
 | `high/` | x | low, `top/one.h` |
 | `top/` | x | itself, no system header |
 
+| room | holds | may include |
+| --- | --- | --- |
+| `low/` | x | itself |
+| `low/floor/` | x | low |
+| `low/roof/` | x | low, low/floor |
+| `low/many/` | x | low |
+
 """
 GOOD = "/* seat */\nint good(int a, int b)\n{\n    return a + b;\n}\n"
 
@@ -76,6 +83,20 @@ class StyleTest(unittest.TestCase):
     def test_arrow_to_another_header(self):
         self.write("high/b.c", '#include "top/two.h"\n')
         self.complains(arrows, "top/two.h")
+
+    def test_arrow_to_a_room_above(self):
+        self.write("low/roof/b.c", '#include "low/floor/a.h"\n#include "low/a.h"\n#include "low/roof/c.h"\n')
+        self.assertEqual(list(arrows.complaints()), [])
+        self.write("low/floor/b.c", '#include "low/roof/a.h"\n')
+        self.complains(arrows, "low/floor/b.c: includes low/roof/a.h")
+
+    def test_arrow_from_a_parent_to_its_room(self):
+        self.write("low/b.h", '#include "low/floor/a.h"\n')
+        self.complains(arrows, "low/b.h: includes low/floor/a.h")
+
+    def test_room_without_a_row(self):
+        self.write("low/cellar/b.c", "\n")
+        self.complains(arrows, "low/cellar/b.c: includes anything")
 
     def test_system_header(self):
         self.write("top/b.h", "#include <stdio.h>\n")

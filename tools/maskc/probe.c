@@ -76,7 +76,7 @@ static void share_gradients(const struct plan *p, struct probe_time *t)
 static void fill_row(const struct plan *p, enum machine_pass pass, uint32_t batch,
                      double launch, struct probe_time *t)
 {
-    struct price_shape shape = {&p->config, p->target, p->n, p->heads};
+    struct price_shape shape = family_price_shape(p->target, &p->config, p->n, p->heads);
     struct effort e = plan_effort(p, pass, 0, batch, 1);
     double left = t->seconds[pass] - launch;
     effort_terms(p->machine, shape, &e, t->row[pass].term);

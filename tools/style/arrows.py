@@ -1,12 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Includes between top folders run one way: HACKING.md's table of folders is the rule, read from the page itself.
-An exception (exceptions.txt) is an arrow that is still there; one that is gone has to leave the list."""
+"""Includes run one way, between top folders and between the rooms of a folder: HACKING.md's two tables are the rule, read
+from the page itself. An exception (exceptions.txt) is an arrow that is still there; one that is gone has to leave the list."""
 import fnmatch
 import re
 
 import sources
 
-ROW = re.compile(r"^\| `([a-z]+)/` \| .* \| ([^|]+) \|$", re.M)
+ROW = re.compile(r"^\| `([a-z/]+)/` \| .* \| ([^|]+) \|$", re.M)
 INCLUDE = re.compile(r'^[ \t]*#[ \t]*include[ \t]+(?:"([^"]+)"|<([^>]+)>)', re.M)
 
 
@@ -22,37 +22,58 @@ class Rule:
             included.startswith(t + "/") or fnmatch.fnmatch(included, t) for t in self.targets)
 
 
-def rules(page):
-    """Of the table whose last column is "may include"."""
-    begin = page.index("| folder | holds | may include |")
-    end = page.index("\n\n", begin)
-    found = {m[1]: Rule(m[1], m[2]) for m in ROW.finditer(page[begin:end])}
-    return found
+def rules(page, first="folder"):
+    """Of the table whose columns are `first`, "holds" and "may include"."""
+    head = f"| {first} | holds | may include |"
+    if head not in page:
+        return {}
+    begin = page.index(head)
+    return {m[1]: Rule(m[1], m[2]) for m in ROW.finditer(page[begin:page.index("\n\n", begin)])}
+
+
+def includes_of(path):
+    """(name in quotes, name in angle brackets) of each include; one of them is empty."""
+    return INCLUDE.findall(sources.NOT_CODE.sub(lambda m: m.group() if m.group()[0] == '"' else " ", sources.text(path)))
+
+
+def wrong_between_folders(known, path):
+    folder = path.split("/")[0]
+    if folder not in known:
+        yield "anything: HACKING.md's table has no such folder"
+        return
+    for ours, system in includes_of(path):
+        # A folder's own templates include each other by paths from their room.
+        if ours and ours.split("/")[0] in known and not known[folder].allows(ours):
+            yield ours
+        if system and not known[folder].system:
+            yield f"<{system}>"
+
+
+def wrong_between_rooms(rooms, path):
+    """A room's files include only the rooms of its row. Folders without any row are not checked."""
+    room = path.rsplit("/", 1)[0]
+    if room not in rooms:
+        if path.split("/")[0] in rooms:
+            yield "anything: HACKING.md's table has no such room"
+        return
+    for ours, _ in includes_of(path):
+        other = ours.rsplit("/", 1)[0]
+        if other in rooms and other.split("/")[0] == room.split("/")[0] and other not in rooms[room].targets:
+            yield ours
 
 
 def wrong_arrows():
     """Pairs of a file and what it includes against the rules."""
-    known = rules(sources.text("HACKING.md"))
-    wrong = []
-    for path in sources.files("*.c", "*.h", "*.cu"):
-        folder = path.split("/")[0]
-        if folder not in known:
-            wrong.append((path, "anything: HACKING.md's table has no such folder"))
-            continue
-        for ours, system in INCLUDE.findall(sources.NOT_CODE.sub(
-                lambda m: m.group() if m.group()[0] == '"' else " ", sources.text(path))):
-            # A folder's own templates include each other by paths from their room.
-            if ours and ours.split("/")[0] in known and not known[folder].allows(ours):
-                wrong.append((path, ours))
-            if system and not known[folder].system:
-                wrong.append((path, f"<{system}>"))
-    return wrong
+    page = sources.text("HACKING.md")
+    known, rooms = rules(page), rules(page, "room")
+    return [(path, included) for path in sources.files("*.c", "*.h", "*.cu")
+            for included in (*wrong_between_folders(known, path), *wrong_between_rooms(rooms, path))]
 
 
 def complaints():
     allowed = {(row[1], row[2]) for row in sources.table("tools/style/exceptions.txt") if row[0] == "include"}
     wrong = set(wrong_arrows())
     for path, included in sorted(wrong - allowed):
-        yield f"{path}: includes {included}, which HACKING.md's table of folders does not allow"
+        yield f"{path}: includes {included}, which HACKING.md's tables of folders and rooms do not allow"
     for path, included in sorted(allowed - wrong):
         yield f"tools/style/exceptions.txt: {path} does not include {included} any more: take the line out"

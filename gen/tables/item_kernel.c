@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "gen/family/item_kernel.h"
-#include "gen/plan/plan.h"
+#include "gen/tables/item_kernel.h"
+#include "gen/tables/pass.h"
 #include "templates/cpu/sizes.h"
 
 const char *const item_kernel_names[ABI_ITEM_KERNELS] = {
