@@ -4,15 +4,13 @@
    the bringing, where tiles would visit 32 columns for one and lines each entry by itself.
    Columns that many row blocks gather are grouped alike in each of them, whichever of them it sees: kernels
    that keep the last groups bring these together once. */
+#include "gen/cost/margins.h"
 #include "gen/lowering/fragments.h"
 #include "gen/lowering/gathers.h"
 #include "masks/base/memory.h"
 #include <string.h>
 
 extern const struct lowering lowering_columns;
-
-/* Gathering must save this share of what the tile would cost otherwise. */
-#define LEAST_GAIN 0.1
 
 /* One column of a whole group. */
 static double column_price(const struct row_block *s, const struct price *p)
@@ -80,14 +78,14 @@ static u32 choose_by_fragment(const struct row_block *s, const struct price *p, 
     u32 any = 0, chosen = 0;
     for (uint32_t r = 0; r < s->rows; r++)
         any |= word[r];
-    if (__builtin_popcount(any) * column < (1 - LEAST_GAIN) * tile_price(s, p, word))
+    if (__builtin_popcount(any) * column < (1 - LEAST_TILE_GAIN) * tile_price(s, p, word))
         return any;
     for (u32 eight = 0xff; eight; eight <<= FRAGMENT_COLS) {
         u32 alone[ABI_MAX_BLOCK_ROWS];
         for (uint32_t r = 0; r < s->rows; r++)
             alone[r] = word[r] & eight;
         double fragments = fragment_entries(alone, s->rows) * p->partial;
-        if (__builtin_popcount(any & eight) * column < (1 - LEAST_GAIN) * fragments)
+        if (__builtin_popcount(any & eight) * column < (1 - LEAST_TILE_GAIN) * fragments)
             chosen |= any & eight;
     }
     return chosen;
@@ -120,9 +118,10 @@ static u32 choose(const struct row_block *s, const struct price *p, const u32 *w
     }
     double ours =
         __builtin_popcount(heavy) * column - __builtin_popcount(heavy & shared) * p->gather;
-    if (!heavy || ours >= (1 - LEAST_GAIN) * best)
+    if (!heavy || ours >= (1 - LEAST_TILE_GAIN) * best)
         return 0;
-    return ours + walk_price(p, word, s->rows, heavy) < (1 - LEAST_GAIN) * best ? heavy : 0;
+    return ours + walk_price(p, word, s->rows, heavy) < (1 - LEAST_TILE_GAIN) * best ? heavy
+                                                                                     : 0;
 }
 
 static bool applies(const struct row_block *s, const struct price *p)

@@ -3,6 +3,7 @@
    dot product. They pay where a tile would hold few entries. First each tile is weighed by a lower bound on its
    lines; then the entries of the chosen tiles are cut into lines (cut.h); tiles whose lines came out too short go
    back, and the cut is made again. */
+#include "gen/cost/margins.h"
 #include "gen/lowering/cut.h"
 #include "gen/lowering/fragments.h"
 #include "masks/base/memory.h"
@@ -11,10 +12,6 @@
 extern const struct lowering lowering_diagonal;
 
 enum { ROUNDS = 3 }; /* of giving tiles back */
-
-/* Lines must save this share of a tile's price, else the tile stays: less is within the model's error, and a tile is
-   the shorter plan. */
-#define LEAST_GAIN 0.1
 
 /* Columns of a tile that have an entry: each is brought once, however many lines see it. */
 static uint32_t tile_columns(const struct row_block *s, const u32 *word)
@@ -29,7 +26,7 @@ static bool tile_pays(const struct row_block *s, const struct price *p, const u3
                       uint32_t cells, uint32_t lines)
 {
     return s->lines_alone || price_lines(p, s->rows, cells, lines, tile_columns(s, word)) <
-                                 (1 - LEAST_GAIN) * tile_price(s, p, word);
+                                 (1 - LEAST_TILE_GAIN) * tile_price(s, p, word);
 }
 
 static bool applies(const struct row_block *s, const struct price *p)

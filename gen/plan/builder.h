@@ -2,16 +2,10 @@
 /* A pass over one pattern while it is planned. Between build.c, row_blocks.c, which goes row block by row block,
    classes.c, which plans strides apart from the rest, and cuts.c, which cuts global rows. */
 #pragma once
+#include "gen/cost/margins.h"
 #include "gen/lowering/gathers.h"
 #include "gen/plan/split.h"
 #include "gen/plan/tables.h"
-
-/* What an optional lowering must save of a row block to be worth having: the simpler plan wins ties. */
-#define LEAST_GAIN 0.02
-
-/* Factor of the price of single rows with several ranges, where they compete with tiles. Such rows measured up to
-   14 % slower than predicted: random(0.1), n = 512, bf16, AVX2. */
-#define SCATTERED_ROW_WEIGHT 1.15
 
 struct global_row {
     const struct pattern *pattern;

@@ -3,8 +3,8 @@
    make it go another way, and now and then that way is cheaper here as well. So the problem is planned under other rows
    of the machine table too, all plans are priced by the problem's own row, and the best tables of each direction are
    taken apart, or row blocks from several of them (mix.c). Some foreign plans are far dearer: none is taken unpriced. */
+#include "gen/cost/margins.h"
 #include "gen/lowering/lowering.h"
-#include "gen/plan/builder.h"
 #include "gen/plan/internal.h"
 #include "masks/base/memory.h"
 #include <math.h>
@@ -16,9 +16,6 @@ enum {
     PLANS_MOST = 12,      /* rows of a kind, and the mixed plan */
     TABLES_MOST = 1 << 24 /* entries: above this, plans side by side would fill the memory */
 };
-
-/* What tables chosen by other prices must save of a pass. */
-#define LEAST_SAVING 0.02
 
 /* All plans of a problem. The first is that of its own prices. */
 struct portfolio {
@@ -175,7 +172,7 @@ static uint32_t choose(const struct portfolio *f, const char *wanted, bool trans
             return k;
     for (uint32_t k = 1; k < f->count; k++) {
         double seconds = sum_seconds(f->plan[k], transposed) * weight_of(f, k, transposed);
-        if (seconds >= best * (1 - LEAST_SAVING) ||
+        if (seconds >= best * (1 - LEAST_GAIN) ||
             !never_slower(f->plan[k], f->plan[0], transposed))
             continue;
         best = seconds;
