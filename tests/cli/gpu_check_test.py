@@ -15,7 +15,7 @@ import unittest.mock
 sys.dont_write_bytecode = True
 from gpu_check_help import ROOT, gpu_check, script  # noqa: E402
 import cmocka_count  # noqa: E402
-from gpu_check import machine, results  # noqa: E402
+from gpu_check import build, machine, results  # noqa: E402
 
 
 class OptionsTest(unittest.TestCase):
@@ -41,6 +41,24 @@ class OptionsTest(unittest.TestCase):
         said = gpu_check("--sysroot", "/proc/nonexistent")
         self.assertEqual(said.returncode, 2)
         self.assertIn("--make-sysroot", said.stderr)
+
+
+class BuildTest(unittest.TestCase):
+    def test_the_operator_is_that_of_this_python(self):
+        with tempfile.TemporaryDirectory() as folder:
+            script(f"{folder}/meson", f'echo "$@" > {folder}/words')
+            script(f"{folder}/ninja", "exit 0")
+            build.build(f"{folder}/build", ROOT, os.environ | {"PATH": f"{folder}:{os.environ['PATH']}"})
+            self.assertIn(f"-Dtorch_python={sys.executable}\n", pathlib.Path(folder, "words").read_text(encoding="utf-8"))
+
+    def test_where_programs_find_cuda(self):
+        """A toolkit outside of PATH, and pip's NVRTC beside this Python unless an environment is active."""
+        with unittest.mock.patch.dict(os.environ, PATH="/bin"):
+            self.assertEqual(build.environment(None)["PATH"], "/bin:/usr/local/cuda/bin")
+            for active in ({}, {"VIRTUAL_ENV": "/active"}):
+                os.environ.pop("VIRTUAL_ENV", None)
+                os.environ.update(active)
+                self.assertEqual(build.environment(None)["VIRTUAL_ENV"], active.get("VIRTUAL_ENV", sys.prefix))
 
 
 class MachineTest(unittest.TestCase):

@@ -106,6 +106,8 @@ class PoolTest(unittest.TestCase):
             self.assertEqual(left, [])
 
     def test_the_end_of_the_budget_stops_programs(self):
+        """Also those of a job in the background, for which the shell ignores interrupts."""
+        self.addCleanup(signal.signal, signal.SIGINT, signal.signal(signal.SIGINT, signal.SIG_IGN))
         with tempfile.TemporaryDirectory() as folder:
             began, marker = time.monotonic(), pathlib.Path(folder) / "alive"
             items = ["a", Item("b", 0, shell(f"sleep 4; touch {marker}")), Item("c", 0, shell("sleep 60"))]

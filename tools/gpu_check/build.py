@@ -5,11 +5,13 @@ import os
 import pathlib
 import shutil
 import subprocess
+import sys
 
 from gpu_check.programs import Fatal
 
 # With --sysroot, pkg-config would also find this machine's cairo.
 SETUP = ("--buildtype=release", "-Dcmocka=disabled", "-Dcairo=disabled", "-Dmicrohttpd=disabled")
+CUDA = "/usr/local/cuda/bin"  # compute-sanitizer, where the toolkit is not in PATH
 FOLDERS = ("tools/maskc/", "tools/maskbert/", "runtime/python/")
 PACKAGES = ("libjansson-dev", "libjansson4", "libxxhash-dev", "libxxhash0")
 # Debian 12 and Ubuntu 24.04 have different ones; those that are missing are left out.
@@ -38,8 +40,9 @@ def make_sysroot(folder):
 
 
 def environment(sysroot):
-    """Environment of every program that is started."""
-    made = dict(os.environ)
+    """Environment of every program that is started. NVRTC of pip's packages is found by VIRTUAL_ENV."""
+    made = {"VIRTUAL_ENV": sys.prefix} | os.environ
+    made["PATH"] = f"{made.get('PATH', os.defpath)}:{CUDA}"
     if not sysroot:
         return made
     if not (sysroot / "usr/include").is_dir():
@@ -73,8 +76,8 @@ def targets(folder):
 
 
 def build(folder, root, variables):
-    """Configures the folder if it is new, and builds on all cores."""
+    """Configures the folder if it is new, with the torch of this Python, and builds on all cores."""
     folder = pathlib.Path(folder)
     if not (folder / "build.ninja").exists():
-        run(["meson", "setup", folder, root, *SETUP], variables)
+        run(["meson", "setup", folder, root, *SETUP, f"-Dtorch_python={sys.executable}"], variables)
     run(["ninja", "-C", folder, *targets(folder)], variables)

@@ -74,6 +74,8 @@ class Call:
         self.maskbert = build / "tools/maskbert/maskbert"
         self.package = build / "runtime/python"
         self.running, self.lock = set(), threading.Lock()
+        if signal.getsignal(signal.SIGINT) == signal.SIG_IGN:  # a job in the background, whose programs would ignore it too
+            signal.signal(signal.SIGINT, signal.default_int_handler)
 
     def left(self):
         return self.deadline - time.monotonic()

@@ -73,7 +73,7 @@ def sanitize_kernel(attempt, check, kernel):
 
 
 def missing(call):
-    return "" if shutil.which(TOOL) else f"{TOOL} is not in PATH: it comes with the CUDA toolkit"
+    return "" if shutil.which(TOOL, path=call.environment["PATH"]) else f"{TOOL} is not in PATH: it comes with the CUDA toolkit"
 
 
 def stage(o):
