@@ -56,6 +56,7 @@ def move(model, device):
 
 
 @needs_transformers
+@unittest.skipIf(has_gpu(), "on a machine with a GPU torch uses the GPUs of fake tensors, and their numbers are made up: cuda_test.py has real ones")
 class DeviceTest(Case):
     def places(self, mask, prepare=lambda layer: layer):
         """What compile() was asked for by one attention layer that moves through DEVICES."""

@@ -9,7 +9,7 @@ import tempfile
 import unittest
 import warnings
 
-from common import Case, attend, cmocka_count, error, has, needs_numpy, needs_torch
+from common import Case, active_keys, attend, cmocka_count, cpu_only, error, has, needs_numpy, needs_torch
 import maskc
 
 N, HEADS, D = 32, 2, 16
@@ -31,7 +31,7 @@ class ScaleTest(Case):
         import torch
         kernel = maskc.compile("window(4)-diagonal(0)", dtype=dtype, **SHAPE, **options)
         x = [t.to(kernel.torch_dtype).requires_grad_() for t in self.tensors]
-        active = torch.from_numpy(kernel.mask[0])
+        active = active_keys(kernel)
         for scale in (0, -0.0, 1e-60):
             out, lse = maskc.attention(*x, kernel, scale=scale, return_lse=True)
             truth, sums = attend(*(t.detach().double() for t in x), active, 0.0)[:2]
@@ -48,6 +48,7 @@ class ScaleTest(Case):
         self.check("bfloat16", 1e-2)
         self.check("float32", 1e-5, transform="sparsegen=-2")
 
+    @cpu_only("arrays of numpy are on the CPU")
     @needs_numpy
     def test_arrays_and_the_program(self):
         import numpy
@@ -65,6 +66,7 @@ class ScaleTest(Case):
             maskc.kernel.run_program("run", f"{folder}/k.mkb", *words, "--scale", "0", "-o", f"{folder}/out")
             self.assertLess(abs(numpy.load(f"{folder}/out/out.npy").transpose(0, 2, 1, 3) - truth).max(), 1e-5)
 
+    @cpu_only("arrays of numpy are on the CPU")
     def test_a_scale_that_is_no_finite_number_is_refused(self):
         import torch
         kernel = maskc.compile("dense", **SHAPE)
@@ -164,6 +166,7 @@ class LifeTest(Case):
             out.sum().backward()
         self.assertNotIn("maskc[", str(caught.exception))
 
+    @cpu_only("the other process computes on the CPU")
     def test_a_program_of_another_process_is_refused(self):
         """Its kernel's number is that of no other kernel here."""
         import torch
@@ -198,6 +201,7 @@ class ExitTest(Case):
         self.assertEqual((done.returncode, done.stderr), (0, ""))
 
 
+@cpu_only("FlexAttention's masks are read there by cuda_test.py")
 @needs_torch
 class MaskModTest(Case):
     """FlexAttention's create_mask is the truth."""
@@ -294,6 +298,7 @@ class KindsTest(Case):
             self.refused("path", maskc.load, path, kind=self.KINDS)
         self.refused("bytes", maskc.Kernel, "text", kind=TypeError)
 
+    @cpu_only("arrays of numpy are on the CPU")
     @needs_numpy
     def test_arrays(self):
         import numpy
@@ -310,6 +315,7 @@ class KindsTest(Case):
             self.refused("runs", maskc.Runs, (1, 1, 2, 2), [0, 1, 2], runs)
         self.refused("different lengths", maskc.compile, [[1, 0], [1]])
 
+    @cpu_only("some layouts exist only there")
     @needs_torch
     def test_tensors(self):
         import torch
