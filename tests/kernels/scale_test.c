@@ -4,10 +4,11 @@
 #include "tests/support/subject.h"
 #include "tests/support/test.h"
 #include "tools/reference/check.h"
+#include <string.h>
 
 enum { MAX_TARGETS = 8, N = 150 };
 
-/* Every family: matrix and vector kernels of CPUs; on CUDA simt (f32), resident, and tiled (head_dim 200). */
+/* Every family first: matrix and vector kernels of CPUs; on CUDA simt (f32), resident, and tiled (head_dim 200). */
 static const struct kernel_request requests[] = {
     {.dtype = ABI_F32, .head_dim = 64, .backward = true},
     {.dtype = ABI_BF16, .head_dim = 64, .backward = true},
@@ -73,6 +74,12 @@ static uint32_t check_target(const struct mask *m, const struct target *t,
     return failed;
 }
 
+/* True for the requests from the fourth on, on targets that differ from x86-64-v3 only in their vectors. */
+static bool is_left_out(const struct target *t, uint32_t request)
+{
+    return request > 2 && (!strcmp(t->name, "x86-64-v2") || !strcmp(t->name, "x86-64-v4"));
+}
+
 static void scale_0_is_uniform_attention(void **state)
 {
     const struct target *list[MAX_TARGETS];
@@ -81,7 +88,7 @@ static void scale_0_is_uniform_attention(void **state)
     struct mask *m = subject_mask("distance(1,2,4,7,12,40)|global(0,-1)-diagonal(0)", N);
     for (uint32_t f = 0; f < sizeof requests / sizeof *requests; f++)
         for (uint32_t t = 0; t < count; t++)
-            if (!subject_repeats(list[t], &requests[f])) {
+            if (!subject_repeats(list[t], &requests[f]) && !is_left_out(list[t], f)) {
                 failed += check_target(m, list[t], &requests[f], *state);
                 checked++;
             }

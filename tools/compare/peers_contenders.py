@@ -93,9 +93,9 @@ def build_sdpa_masked(case, training):
 def build_sdpa_backend(backend, causal=False):
     """Dense or causal attention by one fused kernel of CUDA."""
     def build(case, training):
-        from torch.nn.attention import SDPBackend, sdpa_kernel
         if case.device != "cuda":
             raise Unavailable("CUDA only")
+        from torch.nn.attention import SDPBackend, sdpa_kernel
         chosen = getattr(SDPBackend, backend)
 
         def attend(q, k, v):
