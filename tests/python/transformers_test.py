@@ -1,11 +1,9 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
 """Do transformers' families with attn_implementation="maskc" compute what their own eager attention does, padded on either side,
-forward and every gradient? Is what cannot be done refused by name, does apply() change the mask and nothing else, and do the README's lines run?"""
+forward and every gradient? Is what cannot be done refused by name, and does apply() change the mask and nothing else?"""
 import copy
-import os
 import pathlib
-import re
 import subprocess
 import sys
 import tempfile
@@ -13,7 +11,7 @@ import unittest
 import warnings
 from unittest import mock
 
-from common import DEVICE, Case, active_keys, cmocka_count, error, needs_transformers
+from common import DEVICE, Case, cmocka_count, error, needs_transformers
 import maskc
 
 COMMON = {"vocab_size": 99, "hidden_size": 64, "num_hidden_layers": 2, "num_attention_heads": 4, "intermediate_size": 96,
@@ -33,7 +31,6 @@ FAMILIES = {  # name: (configuration, model, what differs)
     "t5": ("T5Config", "T5EncoderModel", {"d_model": 64, "d_kv": 16, "num_heads": 4, "num_layers": 2, "d_ff": 96}),
 }
 LENGTHS = (40, 23, 7)
-README = pathlib.Path(__file__).resolve().parents[2] / "README.md"
 
 
 def pair(name):
@@ -284,29 +281,6 @@ class LayersTest(Case):
         ids = torch.randint(3, 99, (1, LENGTHS[0]))
         self.assertTrue(ours(input_ids=ids).last_hidden_state.isfinite().all())
         self.assertEqual(copy.deepcopy(ours)(input_ids=ids).last_hidden_state.shape, (1, LENGTHS[0], 64))
-
-
-@needs_transformers
-class ReadmeTest(Case):
-    def test_first_screen(self):
-        """Its lines of Python, with a small model in a folder of bert-base-uncased's name."""
-        import torch
-        import transformers
-        lines, made = re.search(r"```python\n(.*?)```", README.read_text(encoding="utf-8"), re.DOTALL)[1], {}
-        shape = {"hidden_size": 96, "num_attention_heads": 12, "num_hidden_layers": 1}
-        model = transformers.BertModel(transformers.BertConfig(**(COMMON | shape)), add_pooling_layer=False).eval()
-        self.addCleanup(os.chdir, os.getcwd())
-        with tempfile.TemporaryDirectory() as folder:
-            os.chdir(folder)
-            model.save_pretrained("bert-base-uncased")
-            exec(lines, made)  # pylint: disable=exec-used
-        bits = active_keys(made["kernel"])
-        truth = torch.nn.functional.scaled_dot_product_attention(made["q"], made["k"], made["v"], attn_mask=bits)
-        self.assertLess(error(made["o"], truth), 1e-5)
-        model.set_attn_implementation("eager")
-        ids, scores = torch.randint(3, 99, (1, 96)), torch.zeros(1, 1, 96, 96).masked_fill(~bits[0, :96, :96], -1e30)
-        theirs = model(input_ids=ids, attention_mask=scores).last_hidden_state
-        self.assertLess(error(made["bert"].eval()(input_ids=ids).last_hidden_state, theirs), 1e-5)
 
 
 @needs_transformers
