@@ -275,6 +275,7 @@ class MaskModTest(Case):
         self.assertTrue(torch.equal(a, b))
 
 
+@unittest.skipUnless(has("numpy"), "this Python has no numpy")
 class KindsTest(Case):
     """Arguments of the wrong kind."""
 
