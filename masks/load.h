@@ -24,7 +24,7 @@ typedef struct mask *(*mask_mkb_reader)(const char *path, struct error *e);
 struct mask *mask_load(const struct mask_request *request, mask_mkb_reader read_mkb,
                        struct error *e);
 
-/* What the gallery holds. NAME with all its arguments, NAME(w=5, g=2), is the same mask as NAME. */
+/* An entry of the gallery. NAME with all its arguments, NAME(w=5, g=2), is the same mask as NAME. */
 enum { GALLERY_MAX_ARGUMENTS = 4 };
 struct gallery_entry {
     const char *name;

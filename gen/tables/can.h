@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the kernels of a family can do with the tables of a plan. */
+/* Capabilities of a family's kernels: the tables of a plan that they handle. */
 #pragma once
 
 /* clang-format off */

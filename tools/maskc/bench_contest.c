@@ -42,7 +42,7 @@ static struct bench_prediction predicted_of(const struct bench *b, const struct 
                                      .times = longer * longer};
 }
 
-/* Of the kernel whose threads ran most: a kernel with little work for one of its threads is not a busy machine. */
+/* Share of the kernel whose threads ran most: a kernel with little work for one of its threads is not a busy machine. */
 static double cpu_share(const struct bench *b, const struct contest *c)
 {
     double most = 0;

@@ -68,7 +68,7 @@ static json_int_t size_of(const json_t *config, const char *key)
     return size >= 1 && size <= SIZE_MOST ? size : -1;
 }
 
-/* What maskbert compiles: kernels have a multiple of 8, from 16 on. */
+/* Head dim that maskbert compiles for: a multiple of 8, at least 16. */
 static uint32_t padded(json_int_t head_dim)
 {
     return head_dim <= 16 ? 16 : (uint32_t)(head_dim + 7) / 8 * 8;

@@ -159,7 +159,7 @@ class TransformedAttention(torch.autograd.Function):
 
 
 def differentiable(arguments, sums):
-    """(O, LSE); LSE may be None where nobody wants the sums."""
+    """(O, LSE); LSE may be None if the caller does not ask for the sums."""
     if torch._C._are_functorch_transforms_active():
         return TransformedAttention.apply(*arguments)
     return AttentionAndSums.apply(*arguments) if sums else (apply_attention(*arguments), None)
