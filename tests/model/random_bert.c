@@ -43,11 +43,17 @@ int random_end(void)
     return system(line);
 }
 
+static uint64_t random_state = 1;
+
+void random_restart(void)
+{
+    random_state = 1;
+}
+
 uint32_t random_draw(uint32_t below)
 {
-    static uint64_t state = 1;
-    state = state * 6364136223846793005u + 1442695040888963407u;
-    return (uint32_t)((state >> 33) % below);
+    random_state = random_state * 6364136223846793005u + 1442695040888963407u;
+    return (uint32_t)((random_state >> 33) % below);
 }
 
 /* Adds -0.1 .. 0.1 to what a new model has as 0 or 1 throughout. */

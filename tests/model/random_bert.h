@@ -22,6 +22,8 @@ extern char random_folder[];
 
 /* Below `below`; the same numbers in every run. */
 uint32_t random_draw(uint32_t below);
+/* Draws from the beginning again, so that a test's numbers do not depend on the tests before it. */
+void random_restart(void);
 /* Biases and norms are random too. */
 void random_model(uint32_t layers, uint32_t hidden, uint32_t heads, uint32_t types,
                   const char *act);

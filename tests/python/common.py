@@ -93,6 +93,17 @@ class Case(unittest.TestCase):
         self.assertNotIn("\n", text)
 
 
+class Transformers5(Case):
+    """Tests of models on the CPU by transformers 5 or later."""
+    @classmethod
+    def setUpClass(cls):
+        import transformers
+        if KIND != "cpu":
+            raise unittest.SkipTest("does not depend on the device")
+        if int(transformers.__version__.split(".")[0]) < 5:
+            raise unittest.SkipTest("transformers 5 has the attention interface in these models")
+
+
 def error(a, b):
     """The contract's measure; b is float64."""
     a, b = a.detach().cpu().double(), b.detach().cpu().double()

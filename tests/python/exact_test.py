@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Is every result exact or refused in one line: a scale of 0, derivatives of forward mode, kernels that nobody holds, programs of
-another process, masks by head and by batch, arguments of the wrong kind?"""
+"""Is every result exact or refused in one line? A scale of 0, forward-mode derivatives, kernels without a reference, programs of
+another process, masks by head and by batch, arguments of the wrong kind."""
 import gc
 import subprocess
 import sys
@@ -121,7 +121,7 @@ class LifeTest(Case):
         self.q = torch.randn(1, HEADS, N, D)
 
     def lost(self, call):
-        """The gradient, where nobody holds the kernel after the forward pass."""
+        """The gradient, if the caller drops the kernel after the forward pass."""
         import torch
         q = self.q.clone().requires_grad_()
         kernel = maskc.compile("window(3)", **SHAPE)

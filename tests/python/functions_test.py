@@ -3,11 +3,10 @@
 """Mask functions of transformers with attn_implementation="maskc": exact for every sequence of a batch, also under torch.compile, or
 refused in one line. Layers that compute attention themselves are refused too."""
 import copy
-import unittest
 import warnings
 from unittest import mock
 
-from common import KIND, Case, cmocka_count, error, needs_transformers
+from common import Transformers5, cmocka_count, error, needs_transformers
 import maskc
 from maskc.kernel import read_mask
 
@@ -42,15 +41,7 @@ def positions(*lengths):
 
 
 @needs_transformers
-class Functions(Case):
-    @classmethod
-    def setUpClass(cls):
-        import transformers
-        if KIND != "cpu":
-            raise unittest.SkipTest("does not depend on the device")
-        if int(transformers.__version__.split(".")[0]) < 5:
-            raise unittest.SkipTest("transformers 5 has the attention interface in these models")
-
+class Functions(Transformers5):
     def setUp(self):
         import transformers
         transformers.logging.set_verbosity_error()

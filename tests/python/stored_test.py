@@ -14,10 +14,9 @@ import shutil
 import subprocess
 import sys
 import tempfile
-import unittest
 import warnings
 
-from common import KIND, Case, cmocka_count, needs_transformers
+from common import Transformers5, cmocka_count, needs_transformers
 import maskc
 from maskc import _library
 from maskc.kernel import read_mask
@@ -119,15 +118,7 @@ def applied(model, *arguments, **named):
         return maskc.apply(model, *arguments, **named)
 
 
-class Stored(Case):
-    @classmethod
-    def setUpClass(cls):
-        import transformers
-        if KIND != "cpu":
-            raise unittest.SkipTest("does not depend on the device")
-        if int(transformers.__version__.split(".")[0]) < 5:
-            raise unittest.SkipTest("transformers 5 has the attention interface in these models")
-
+class Stored(Transformers5):
     def same(self, a, b, most=1e-5):
         self.assertEqual(a.shape, b.shape)
         self.assertLess((a.double() - b.double()).abs().max().item(), most)

@@ -190,6 +190,7 @@ static void inference_is_the_same(void **unused)
     struct train_subject s;
     struct error e = {0};
     (void)unused;
+    random_restart();
     random_model(2, 128, 2, 2, "relu");
     subject_begin(&s, &plain);
     struct engine *g = engine_load(
@@ -199,12 +200,7 @@ static void inference_is_the_same(void **unused)
         fail_msg("%s", e.text);
     float *a = batch_rows(g, s.tokens.list, SEQUENCES),
           *b = batch_rows(s.engine, s.tokens.list, SEQUENCES);
-    const size_t count = (size_t)s.batch.tokens * 128;
-    double *truth = memory_new(count, sizeof *truth);
-    for (size_t k = 0; k < count; k++)
-        truth[k] = b[k];
-    must_be_close("inference", a, truth, count, 1e-5, 1e-5);
-    free(truth);
+    assert_true(worst_of(a, b, (size_t)s.batch.tokens * 128) <= 1e-5);
     free(a);
     free(b);
     engine_destroy(g);
