@@ -6,7 +6,9 @@
    nonetheless is an error too. The full product: `covering_cuda_test --full` (weeks: take a slice with --full K/N);
    --seed S draws other rows; --list names each. */
 #include "tests/kernels/cuda_traits.h"
+#include "tests/support/known_text.h"
 #include "tests/support/test.h"
+#include <stdio.h>
 #include <string.h>
 
 static const char *const factor_names[] = {
@@ -17,6 +19,7 @@ struct state {
     struct covering covering;
     bool trait[TRAITS][FACTORS + 1][PAIRS_VALUES]; /* seen together; last: with other traits */
     uint32_t runs;
+    struct known known;
 };
 
 /* ---- running a row ---- */
@@ -42,27 +45,39 @@ static void check_family(const struct pairs_row *r, const struct launch_record *
                                       cuda_row_is_resident(r));
 }
 
+/* Its threads in the seed's order, and some rows in another. */
+static void check_row(const struct state *s, const struct pairs_row *r, struct maskc_kernel *k,
+                      uint32_t seed, const char *name)
+{
+    int32_t lengths[COVERING_BATCH];
+    check_family(r, &k->artifact->target[0].launch);
+    struct problem p = covering_problem(r, k->artifact->mask, &k->artifact->request, lengths);
+    emulated_set_seed(seed);
+    must_hold(k, &p, name);
+    emulated_set_seed(0);
+    if (k->artifact->mask->n < MANY &&
+        (s->covering.orders || seed % 3 == 1)) /* longer ones: tiled_test */
+        must_repeat(k, &p, 1);
+    kernel_unload(k);
+}
+
 static void run_row(void *context, const struct pairs_row *r)
 {
     struct state *s = context;
-    char name[240];
+    char name[240], what[280];
     bool has[TRAITS];
-    int32_t lengths[COVERING_BATCH];
     struct kernel_request f;
     struct mask *m = cuda_row_mask(r, &f);
     const struct kernel_case c = cuda_row_case(r, m, &f);
-    struct maskc_kernel *k = must_load_text(&c);
-    check_family(r, &k->artifact->target[0].launch);
-    struct problem p = covering_problem(r, k->artifact->mask, &c.request, lengths);
+    const uint32_t seed = 1 + s->runs++;
     cuda_row_name(r, name, sizeof name);
     if (s->covering.list)
         print_message("%s\n", name);
-    emulated_set_seed(1 + s->runs++);
-    must_hold(k, &p, name);
-    emulated_set_seed(0);
-    if (m->n < MANY && (s->covering.orders || s->runs % 3 == 1)) /* longer ones: tiled_test */
-        must_repeat(k, &p, 1);
-    kernel_unload(k);
+    snprintf(what, sizeof what, "%s, seed %u%s", name, seed,
+             s->covering.orders ? ", orders" : "");
+    struct maskc_kernel *k = known_load_text(&s->known, &c, what, NULL);
+    if (k)
+        check_row(s, r, k, seed, name);
     mask_destroy(m);
     cuda_traits_find(r, has);
     mark_traits(s, r, has);
@@ -147,14 +162,16 @@ static void test_full(void **state)
 
 int main(int argc, char **argv)
 {
-    struct state s = {.runs = 0};
+    static struct state s;
     int code = covering_options(&s.covering, "covering_cuda_test", argc, argv);
     if (code)
         return code;
     cuda_rows_start(&s.covering);
+    known_start_text(&s.known, "covering_cuda", s.covering.update);
     const struct CMUnitTest pairs[] = {cmocka_unit_test_prestate(test_pairs, &s)};
     const struct CMUnitTest full[] = {cmocka_unit_test_prestate(test_full, &s)};
-    return s.covering.parts
-               ? cmocka_run_group_tests_name("full product on CUDA", full, NULL, NULL)
-               : cmocka_run_group_tests_name("covering on CUDA", pairs, NULL, NULL);
+    if (s.covering.parts)
+        return cmocka_run_group_tests_name("full product on CUDA", full, NULL, NULL);
+    return known_finish(&s.known,
+                        cmocka_run_group_tests_name("covering on CUDA", pairs, NULL, NULL));
 }

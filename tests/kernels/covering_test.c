@@ -3,13 +3,15 @@
    backward: a covering array, drawn greedily. `covering_test --full` runs the full product (days: take
    a slice with --full K/N); --few the first rows; --seed S draws other rows; --list names each. */
 #include "tests/support/covering.h"
+#include "tests/support/known_text.h"
 #include "tests/support/subject.h"
 #include "tests/support/test.h"
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 enum factor { DTYPE = OWN, LENGTH, FACTORS };
-enum { MAX_TARGETS = 8, LEVELS = 3, DTYPES = 3, FEW_LAUNCHES = 5 };
+enum { MAX_TARGETS = 8, LEVELS = 3, DTYPES = 3, FEW_LAUNCHES = 5, MAX_LAUNCHES = 256 };
 
 static const uint32_t dims[] = {64, 80,  40,
                                 16, 136, 256}; /* the first three: gallery_test, by dtype */
@@ -33,6 +35,8 @@ struct state {
     struct cache *cache;
     uint64_t runs, wrong;
     uint32_t compiled; /* kernels */
+    struct known known;
+    char list[64]; /* its name */
 };
 
 /* Targets beyond the levels of x86-64 have a matrix unit, which takes bf16: for all else their kernels are those of the
@@ -97,40 +101,71 @@ static bool has_enough(const struct pairs *p)
     return true;
 }
 
-/* A kernel, and all launches of it that have new pairs. */
-static void run_rows(struct state *s, struct pairs_row r)
+/* A kernel, and all launches of it that have new pairs; returns how many. */
+static uint32_t draw_rows(struct state *s, struct pairs_row r,
+                          struct pairs_row ret[MAX_LAUNCHES])
 {
-    uint32_t launches = 0;
-    s->compiled++;
+    const uint32_t most = s->covering.few ? FEW_LAUNCHES : MAX_LAUNCHES;
+    uint32_t count = 0;
     do
-        run_row(s, &r);
-    while (!(s->covering.few && ++launches == FEW_LAUNCHES) &&
-           pairs_turn(&s->covering.pairs, of_launches, &r));
+        ret[count++] = r;
+    while (count < most && pairs_turn(&s->covering.pairs, of_launches, &r));
+    return count;
+}
+
+static void run_rows(struct state *s, const struct pairs_row *r, uint32_t count)
+{
+    s->compiled++;
+    for (uint32_t k = 0; k < count; k++)
+        run_row(s, &r[k]);
+}
+
+/* Of all that decides these rows' results, but for the judge. */
+static struct cache_key key_of_rows(const struct state *s, const struct pairs_row *rows,
+                                    uint32_t count)
+{
+    const struct target *t = s->target[rows->value[KERNEL]];
+    const char *name = subject_name(t);
+    struct cache_key key = cache_key(name, strlen(name));
+    for (const struct pairs_row *r = rows; r < rows + count; r++) {
+        const char *const *mask = masks[r->value[MASK]];
+        struct kernel_case c = {.mask = mask[0],
+                                .target = strcmp(name, t->name) ? "x86-64-amx" : name};
+        c.request = covering_request(r, (enum abi_dtype)r->value[DTYPE], dims[r->value[DIM]]);
+        struct mask *m = covering_mask(r, mask[0], mask[1], lengths[r->value[LENGTH]]);
+        c.own = m;
+        key = known_key_join(key, known_key_join(known_text_key(&c), cache_key(r, sizeof *r)));
+        mask_destroy(m);
+    }
+    return key;
 }
 
 /* They are compiled for both tests. */
 static void run_kernels_of_gallery(struct state *s)
 {
     const uint32_t *values = s->covering.pairs.values;
-    struct pairs_row r = {.value = {[DROPOUT] = 1}};
+    struct pairs_row r = {.value = {[DROPOUT] = 1}}, rows[MAX_LAUNCHES];
     for (r.value[KERNEL] = 0; r.value[KERNEL] < values[KERNEL]; r.value[KERNEL]++)
         for (r.value[DTYPE] = 0; r.value[DTYPE] < values[DTYPE]; r.value[DTYPE]++)
             if (allows(&r)) {
                 r.value[DIM] = r.value[DTYPE];
                 pairs_take(&s->covering.pairs, &r);
-                run_rows(s, r);
+                run_rows(s, rows, draw_rows(s, r, rows));
             }
 }
 
 static void test_pairs(void **state)
 {
     struct state *s = *state;
-    struct pairs_row r;
+    struct pairs_row r, rows[MAX_LAUNCHES];
     if (!s->covering.few)
         run_kernels_of_gallery(s);
     while (!(s->covering.few && has_enough(&s->covering.pairs)) &&
-           pairs_next(&s->covering.pairs, &r))
-        run_rows(s, r);
+           pairs_next(&s->covering.pairs, &r)) {
+        const uint32_t count = draw_rows(s, r, rows);
+        if (s->covering.few || !known_skips(&s->known, key_of_rows(s, rows, count)))
+            run_rows(s, rows, count);
+    }
     print_message("seed %llu: %u kernels, %llu rows, %u pairs\n",
                   (unsigned long long)s->covering.seed, s->compiled,
                   (unsigned long long)s->runs, pairs_seen(&s->covering.pairs));
@@ -166,18 +201,34 @@ static void set_up(struct state *s)
     values[MASK] = COUNT(masks);
 }
 
+/* A list for each last target, with which the array differs. */
+static void start_known(struct state *s)
+{
+    static const char *const files[] = {"tests/kernels/covering_test.c",
+                                        "tests/support/subject.c",
+                                        "tests/support/tiles/cpu/matrix/*.h",
+                                        "runtime/device/cpu*.[ch]",
+                                        "runtime/compile/compile.c",
+                                        "runtime/compile/host.c",
+                                        NULL};
+    snprintf(s->list, sizeof s->list, "covering_%s",
+             s->target[s->covering.pairs.values[KERNEL] - 1]->name);
+    known_start_files(&s->known, s->list, files, s->covering.update);
+}
+
 int main(int argc, char **argv)
 {
-    struct state s = {0};
+    static struct state s;
     int code = covering_options(&s.covering, "covering_test", argc, argv);
     if (code)
         return code;
     const struct CMUnitTest pairs[] = {cmocka_unit_test_prestate(test_pairs, &s)};
     const struct CMUnitTest full[] = {cmocka_unit_test_prestate(test_full, &s)};
     set_up(&s);
+    start_known(&s);
     int failed = s.covering.parts
                      ? cmocka_run_group_tests_name("full product", full, NULL, NULL)
                      : cmocka_run_group_tests_name("covering", pairs, NULL, NULL);
     subject_finish(s.cache);
-    return failed;
+    return s.covering.few ? failed : known_finish(&s.known, failed);
 }

@@ -9,10 +9,13 @@
 #include "runtime/compile/compile.h"
 #include "runtime/compile/process.h"
 #include "runtime/device/machine.h"
+#include "tests/support/known_text.h"
 #include "tests/support/test.h"
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+
+static struct known known; /* texts that this compiler took before */
 
 /* With `more` behind maskc's own flags, where it is not null. */
 static int compile(const struct target *t, const struct source *s, const char *more,
@@ -46,14 +49,26 @@ static const struct kernel_request shapes[] = {
 /* clang-format on */
 enum { SHAPES = sizeof shapes / sizeof *shapes };
 
+static struct cache_key key_of(const struct target *t, const struct source *s, const char *more)
+{
+    struct text all = {0};
+    text_add(&all, "%s %s\n", t->name, more ? more : "");
+    source_flatten(s, &all);
+    const struct cache_key key = cache_key(all.bytes, all.length);
+    text_finish(&all);
+    return key;
+}
+
 static void must_compile(const struct target *t, uint32_t shape, const char *more)
 {
     struct error e = {0};
     struct binary b;
     struct source *s = emit_source(t, &(struct kernel_config){.request = shapes[shape]});
-    if (compile(t, s, more, &b, &e) < 0)
-        fail_msg("%s, shape %u %s: %s", t->name, shape, more ? more : "", e.text);
-    binary_finish(&b);
+    if (!known_skips(&known, key_of(t, s, more))) {
+        if (compile(t, s, more, &b, &e) < 0)
+            fail_msg("%s, shape %u %s: %s", t->name, shape, more ? more : "", e.text);
+        binary_finish(&b);
+    }
     source_destroy(s);
 }
 
@@ -173,9 +188,9 @@ static void test_process(void **state)
     free(folder);
 }
 
-static int run_again(const char *self, const char *compiler)
+static int run_again(const char *self, const char *compiler, bool update)
 {
-    const char *argument[] = {self, "again", NULL};
+    const char *argument[] = {self, "again", update ? "--update" : NULL, NULL};
     struct text output = {0};
     struct error e = {0};
     setenv("MASKC_CC", compiler, 1);
@@ -185,8 +200,20 @@ static int run_again(const char *self, const char *compiler)
     return status;
 }
 
+/* A list for each compiler. */
+static void start_known(bool update)
+{
+    static const char *const files[] = {"tests/kernels/cpu_compile_test.c",
+                                        "runtime/compile/compile.c", "runtime/compile/host.c",
+                                        NULL};
+    known_start_files(&known, is_clang() ? "cpu_compile_clang" : "cpu_compile_gcc", files,
+                      update);
+}
+
 int main(int argc, char **argv)
 {
+    const bool update = argc > 1 && !strcmp(argv[argc - 1], "--update");
+    const bool again = argc > 1 && !strcmp(argv[1], "again");
     const struct CMUnitTest compiles[] = {
         cmocka_unit_test(test_shapes),     cmocka_unit_test(test_optimised),
         cmocka_unit_test(test_same_bytes), cmocka_unit_test(test_wrong_source),
@@ -194,14 +221,16 @@ int main(int argc, char **argv)
     };
     const struct CMUnitTest none[] = {cmocka_unit_test(test_no_compiler)};
     const char *asked = getenv("MASKC_CC");
-    if (argc > 1 && asked && !strcmp(asked, "/nonexistent/cc"))
+    if (again && asked && !strcmp(asked, "/nonexistent/cc"))
         return cmocka_run_group_tests_name("no compiler", none, NULL, NULL);
-    int failed = cmocka_run_group_tests_name("host compiler", compiles, NULL, NULL);
-    if (argc > 1)
+    start_known(update);
+    int failed = known_finish(
+        &known, cmocka_run_group_tests_name("host compiler", compiles, NULL, NULL));
+    if (again)
         return failed;
     char *gcc = process_find("gcc");
     if (gcc)
-        failed += run_again(argv[0], "gcc") != 0;
+        failed += run_again(argv[0], "gcc", update) != 0;
     free(gcc);
-    return failed + (run_again(argv[0], "/nonexistent/cc") != 0);
+    return failed + (run_again(argv[0], "/nonexistent/cc", false) != 0);
 }

@@ -4,7 +4,7 @@
    threads? Run by the emulation. `key_shape_cuda_test 'f32 *'` takes tests of such names. */
 #include "gen/key_shape.h"
 #include "tests/support/covering.h"
-#include "tests/support/cuda_fixture.h"
+#include "tests/support/known_text.h"
 #include "tests/support/planned_work.h"
 #include "tests/support/test.h"
 #include <stdio.h>
@@ -58,6 +58,8 @@ static const struct row rows[] = {
 enum { ROWS = sizeof rows / sizeof *rows };
 /* clang-format on */
 
+static struct known known;
+
 /* What all rows together had. */
 static struct {
     uint32_t uses;
@@ -71,14 +73,14 @@ static void see_pass(const struct plan_pass *p)
     seen.merged |= pass_merges(p);
 }
 
-static void see(const struct maskc_kernel *k)
+static void see(const struct artifact *a)
 {
-    const struct launch_record *l = &k->target->launch;
+    const struct launch_record *l = &a->target[0].launch;
     seen.resident[0] |= !strcmp(l->forward[0].entry, "attention_short_forward");
     seen.resident[1] |= !strcmp(l->backward[0].entry, "attention_short_backward");
-    see_pass(&k->artifact->plan[0].forward);
-    see_pass(&k->artifact->plan[0].transposed);
-    seen.tall |= k->artifact->plan[0].block_rows == 128;
+    see_pass(&a->plan[0].forward);
+    see_pass(&a->plan[0].transposed);
+    seen.tall |= a->plan[0].block_rows == 128;
 }
 
 static void row_name(const struct row *r, char *ret, size_t storage)
@@ -89,7 +91,8 @@ static void row_name(const struct row *r, char *ret, size_t storage)
              r->queries, r->keys.length, r->keys.align == MASK_ALIGN_END ? " at the end" : "");
 }
 
-static struct maskc_kernel *load_row(const struct row *r)
+/* Null: it ran right before. */
+static struct maskc_kernel *load_row(const struct row *r, const char *name)
 {
     struct error e = {0};
     struct kernel_case c = {
@@ -99,7 +102,7 @@ static struct maskc_kernel *load_row(const struct row *r)
     if (key_shape_apply(&r->keys, r->queries, &m, &c.request, &e))
         fail_msg("%s", e.text);
     c.own = m;
-    struct maskc_kernel *k = must_load_text(&c);
+    struct maskc_kernel *k = known_load_text(&known, &c, name, see);
     mask_destroy(m);
     return k;
 }
@@ -110,7 +113,9 @@ static void run_row(void **state)
     const struct row *r = *state;
     char name[200];
     row_name(r, name, sizeof name);
-    struct maskc_kernel *k = load_row(r);
+    struct maskc_kernel *k = load_row(r, name);
+    if (!k)
+        return;
     struct problem p = fixture_problem(k);
     p.dropout = r->request.dropout ? 0.2 : 0;
     must_hold(k, &p, name);
@@ -118,7 +123,6 @@ static void run_row(void **state)
         must_launch(k, r->queries > 1 && r->keys.length != 1, name);
     if (r->queries < 200)
         must_repeat(k, &p, 2);
-    see(k);
     kernel_unload(k);
 }
 
@@ -145,7 +149,10 @@ int main(int argc, char **argv)
                                        .initial_state = (void *)(uintptr_t)&rows[k]};
     }
     tests[ROWS] = (struct CMUnitTest)cmocka_unit_test(test_all_was_seen);
-    if (argc > 1)
+    const bool update = argc > 1 && !strcmp(argv[1], "--update");
+    if (argc > 1 && !update)
         cmocka_set_test_filter(argv[1]);
-    return cmocka_run_group_tests_name("key_shape_cuda", tests, NULL, NULL);
+    known_start_text(&known, "key_shape_cuda", update);
+    return known_finish(&known,
+                        cmocka_run_group_tests_name("key_shape_cuda", tests, NULL, NULL));
 }

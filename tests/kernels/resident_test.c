@@ -1,12 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The resident CUDA kernels, for short sequences, emulated, against float64: lengths from one token to what a
    target's shared memory holds, head dimensions that are padded, every kind of launch; equal bits
-   whatever the order of threads; and who takes which problem. */
-#include "gen/family/cuda_resident.h"
+   whatever the order of threads. */
 #include "masks/base/memory.h"
 #include "masks/load.h"
 #include "runtime/emulated/launch.h"
-#include "tests/support/cuda_fixture.h"
+#include "tests/support/known_text.h"
 #include "tests/support/planned_work.h"
 #include "tests/support/test.h"
 #include "tools/reference/check.h"
@@ -19,27 +18,54 @@
         .dtype = type, .head_dim = d, .backward = true, __VA_ARGS__ \
     }
 
+static struct known known;
+
 static bool is_resident(const struct phase *p)
 {
     return !strncmp(p->entry, "attention_short_", 16);
 }
 
-/* A kernel whose forward pass is resident, and its backward pass where `backward` says so. */
-static struct maskc_kernel *must_load(const struct kernel_case *c, bool backward)
+/* The forward pass is resident, and .. */
+static void see_resident(const struct artifact *a)
+{
+    const struct launch_record *r = &a->target[0].launch;
+    assert_true(is_resident(&r->forward[0]));
+    assert_int_equal(r->n_forward, 1); /* for all heads */
+    assert_int_equal(a->plan[0].forward.uses & ~(1u << ABI_TILES), 0);
+}
+
+static void see_forward_alone(const struct artifact *a)
+{
+    see_resident(a);
+    assert_false(is_resident(&a->target[0].launch.backward[0]));
+}
+
+static void see_both(const struct artifact *a)
+{
+    see_resident(a);
+    assert_true(is_resident(&a->target[0].launch.backward[0]));
+    assert_int_equal(a->target[0].launch.n_backward, 1);
+}
+
+/* With both passes resident; null: it ran right before. */
+static struct maskc_kernel *may_load(const struct kernel_case *c, const char *what)
+{
+    return known_load_text(&known, c, what, see_both);
+}
+
+static struct maskc_kernel *must_load(const struct kernel_case *c)
 {
     struct maskc_kernel *k = must_load_text(c);
-    const struct launch_record *r = &k->artifact->target[0].launch;
-    assert_true(is_resident(&r->forward[0]));
-    assert_int_equal(is_resident(&r->backward[0]), backward);
-    assert_int_equal(r->n_forward, 1); /* for all heads */
-    assert_true(r->n_backward == 1 || !backward);
-    assert_int_equal(k->artifact->plan[0].forward.uses & ~(1u << ABI_TILES), 0);
+    see_both(k->artifact);
     return k;
 }
 
 static void check_case(const struct kernel_case *c, bool backward)
 {
-    struct maskc_kernel *k = must_load(c, backward);
+    struct maskc_kernel *k =
+        known_load_text(&known, c, "case", backward ? see_both : see_forward_alone);
+    if (!k)
+        return;
     must_hold_as_planned(k, c->mask);
     kernel_unload(k);
 }
@@ -104,7 +130,9 @@ static void test_launches(void **state)
     for (size_t f = 0; f < sizeof feature_cases / sizeof *feature_cases; f++)
         for (size_t s = 0; s < 3; s++) {
             struct kernel_case c = {masks[s], lengths[(f + s) % 4], 3, feature_cases[f]};
-            struct maskc_kernel *k = must_load(&c, true);
+            struct maskc_kernel *k = may_load(&c, "launches");
+            if (!k)
+                continue;
             must_launch(k, 13, masks[s]);
             kernel_unload(k);
         }
@@ -115,7 +143,7 @@ static void test_cut(void **state)
 {
     (void)state;
     struct kernel_case c = {masks[1], 186, 2, FEATURES(ABI_BF16, 64, .dropout = true), "sm_80"};
-    struct maskc_kernel *k = must_load(&c, true);
+    struct maskc_kernel *k = must_load(&c);
     must_launch(k, 3, masks[1]);
     kernel_unload(k);
 }
@@ -152,7 +180,7 @@ static void test_common(void **state)
         struct kernel_case c = {masks[1], 70, 2, FEATURES(ABI_BF16, 32, .dropout = true)};
         c.request.transform = x ? ABI_SPARSEGEN : ABI_SOFTMAX;
         c.request.lambda = x ? -4 : 0;
-        struct maskc_kernel *k = must_load(&c, true);
+        struct maskc_kernel *k = must_load(&c);
         struct problem p = fixture_problem(k);
         p.dropout = 0.3;
         struct problem_data *got = problem_inputs(&p);
@@ -191,7 +219,7 @@ static void test_faint(void **state)
     enum { DIM = 32 };
     for (uint32_t x = 0; x < 4; x++) {
         struct kernel_case c = {"dense", 64, 1, FEATURES(x % 2 ? ABI_F16 : ABI_BF16, DIM)};
-        struct maskc_kernel *k = must_load(&c, true);
+        struct maskc_kernel *k = must_load(&c);
         struct problem p = fixture_problem(k);
         p.batch = 1;
         p.lengths = NULL;
@@ -221,7 +249,7 @@ static void test_tiny(void **state)
     (void)state;
     struct error e = {0};
     struct kernel_case c = {masks[1], 40, 1, FEATURES(ABI_BF16, 32)};
-    struct maskc_kernel *k = must_load(&c, true);
+    struct maskc_kernel *k = must_load(&c);
     struct problem p = fixture_problem(k);
     const uint64_t size = problem_elements(&p);
     for (int power = -126; power < -100; power++) {
@@ -249,7 +277,9 @@ static void test_order_of_threads(void **state)
         {"random(0.2)", 186, 1, FEATURES(ABI_F16, 64, .dropout = true), "sm_80"},
     };
     for (size_t x = 0; x < sizeof cases / sizeof *cases; x++) {
-        struct maskc_kernel *k = must_load(&cases[x], true);
+        struct maskc_kernel *k = may_load(&cases[x], "order");
+        if (!k)
+            continue;
         struct problem p = fixture_problem(k);
         p.dropout = 0.3;
         must_repeat(k, &p, 4);
@@ -266,7 +296,9 @@ static void test_banks(void **state)
     static const uint32_t dims[] = {16, 32, 40, 64, 80, 96, 112, 128, 200, 256};
     for (size_t d = 0; d < sizeof dims / sizeof *dims; d++) {
         struct kernel_case c = {"dense", 48, 1, FEATURES(ABI_F16, dims[d])};
-        struct maskc_kernel *k = must_load(&c, true);
+        struct maskc_kernel *k = may_load(&c, "banks");
+        if (!k)
+            continue;
         struct problem p = fixture_problem(k);
         struct emulation_banks banks;
         emulated_count_banks(&banks);
@@ -284,64 +316,15 @@ static void test_banks(void **state)
     }
 }
 
-/* ---- who takes what ---- */
-
-/* The longest sequences: any target forward, and backward on 99, 163 and 227 KiB; where heads are wide, as
-   long as a block's warps have the registers (192 at D = 80 and 96, 128 beyond D = 128); 256 at
-   most, backward. */
-static void test_limits(void **state)
+int main(int argc, char **argv)
 {
-    (void)state;
-    static const struct {
-        const char *target;
-        uint32_t dim, forward, backward;
-    } limit[] = {
-        {"sm_86", 64, 396, 128},   {"sm_80", 64, 396, 186},   {"sm_90a", 64, 396, 234},
-        {"sm_90a", 80, 316, 192},  {"sm_90a", 96, 264, 192},  {"sm_90a", 128, 198, 168},
-        {"sm_90a", 144, 176, 128}, {"sm_90a", 256, 96, 96},   {"sm_80", 80, 316, 168},
-        {"sm_86", 256, 96, 46},    {"sm_90a", 16, 1584, 256}, {"sm_90a", 32, 792, 256},
-        {"sm_80", 32, 792, 226}};
-    for (size_t k = 0; k < sizeof limit / sizeof *limit; k++) {
-        struct error e;
-        const struct target *t = target_find(limit[k].target, &e);
-        uint32_t forward = 0, backward = 0;
-        struct kernel_request f = FEATURES(ABI_BF16, limit[k].dim);
-        for (f.length = 1; f.length < 4096; f.length++) {
-            struct resident_shape s;
-            if (resident_forward(t, &f, &s)) {
-                forward = f.length;
-                assert_true(s.shared_bytes <= t->shared_bytes && s.warps <= 4 &&
-                            s.warps * s.heads <= 4);
-            }
-            if (resident_backward(t, &f, &s)) {
-                backward = f.length;
-                assert_true(s.shared_bytes <= t->shared_bytes && s.warps <= 12);
-            }
-        }
-        assert_int_equal(forward, limit[k].forward);
-        assert_int_equal(backward, limit[k].backward);
-        f.length = 128;
-        f.dtype = ABI_F32;
-        assert_false(resident_forward(t, &f, NULL));
-        f.dtype = ABI_BF16;
-        f.length = 0;
-        assert_false(resident_forward(t, &f, NULL));
-    }
-}
-
-int main(void)
-{
+    known_start_text(&known, "resident", argc > 1 && !strcmp(argv[1], "--update"));
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_limits),
-        cmocka_unit_test(test_gallery),
-        cmocka_unit_test(test_shapes),
-        cmocka_unit_test(test_launches),
-        cmocka_unit_test(test_cut),
-        cmocka_unit_test(test_common),
-        cmocka_unit_test(test_faint),
-        cmocka_unit_test(test_tiny),
-        cmocka_unit_test(test_order_of_threads),
+        cmocka_unit_test(test_gallery),  cmocka_unit_test(test_shapes),
+        cmocka_unit_test(test_launches), cmocka_unit_test(test_cut),
+        cmocka_unit_test(test_common),   cmocka_unit_test(test_faint),
+        cmocka_unit_test(test_tiny),     cmocka_unit_test(test_order_of_threads),
         cmocka_unit_test(test_banks),
     };
-    return cmocka_run_group_tests_name("resident", tests, NULL, NULL);
+    return known_finish(&known, cmocka_run_group_tests_name("resident", tests, NULL, NULL));
 }

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Kernels as ptxas made them, run instruction by instruction and checked against float64: each entry of each family,
-   each feature at least once, for one target: `sample_test FOLDER sm_80`. Of cases that $MASKC_SASS_KNOWN/known_TARGET.txt
-   knows (sample_known.h) a fifth runs nonetheless; --update runs all and writes it. With --all the whole array:
+   each feature at least once, for one target: `sample_test FOLDER sm_80`. Cases of $MASKC_KNOWN/sample_TARGET.txt need not run
+   (sample_key.h); --update runs all and writes it. With --all the whole array:
    the gallery x lengths x head dimensions x dtypes; `--all K/N` every N-th of it from the K-th on. */
-#include "tests/sass/sample_known.h"
+#include "tests/sass/sample_key.h"
 #include "tests/support/cuda_fixture.h"
 #include "tests/support/planned_work.h"
 #include "tests/support/test.h"
@@ -117,24 +117,15 @@ static void must_follow_text(const struct sass_case *c, const struct maskc_kerne
                  e.text);
 }
 
-/* Every fifth case: another machine or NVRTC shows in them whatever the list says. */
-static bool runs_always(const struct sass_case *c)
-{
-    return (c - cases) % 5 == 0;
-}
-
-static struct sample_known known;
-static uint32_t not_run; /* cases of the list */
+static struct known known;
 
 /* The whole mask, then lengths, packed, shorter; long ones as they are alone. */
 static void run_case(void **state)
 {
     const struct sass_case *c = *state;
     const struct cache_key key = sample_key(c, target, see);
-    if (sample_known_has(&known, key) && !runs_always(c)) {
-        not_run++;
+    if (known_skips(&known, key))
         return;
-    }
     struct maskc_kernel *k = setup_load(c, target, cache);
     struct problem p = fixture_problem(k);
     p.dropout = c->request.dropout ? 0.2 : 0;
@@ -144,7 +135,6 @@ static void run_case(void **state)
         must_launch(k, 7, c->mask[0]);
     }
     kernel_unload(k);
-    sample_known_add(&known, key);
 }
 
 static void test_all_was_seen(void **state)
@@ -204,28 +194,16 @@ static int run_sample(void)
                                        .initial_state = (void *)(uintptr_t)&cases[k]};
     }
     tests[COUNT(cases)] = (struct CMUnitTest)cmocka_unit_test(test_all_was_seen);
-    const int failed = cmocka_run_group_tests_name("machine code", tests, NULL, NULL);
-    print_message("%s: %u of %zu cases are those of known_%s.txt and did not run\n", target,
-                  not_run, COUNT(cases), target);
-    return failed;
+    return cmocka_run_group_tests_name("machine code", tests, NULL, NULL);
 }
 
 /* The sample beside its list, or in its place. */
 static int run_known(bool update)
 {
-    char path[1024] = "";
-    struct error e = {0};
-    const char *folder = getenv("MASKC_SASS_KNOWN");
-    if (folder)
-        snprintf(path, sizeof path, "%s/known_%s.txt", folder, target);
-    if (!update)
-        sample_known_read(&known, path);
-    int failed = run_sample();
-    if (update && !failed && (!folder || sample_known_write(&known, path, &e))) {
-        print_error("%s\n", folder ? e.text : "MASKC_SASS_KNOWN names no folder");
-        failed = 1;
-    }
-    return failed;
+    static char name[64];
+    snprintf(name, sizeof name, "sample_%s", target);
+    known_start(&known, name, sample_common(), update);
+    return known_finish(&known, run_sample());
 }
 
 /* ---- the whole array ---- */

@@ -22,13 +22,16 @@ int covering_options(struct covering *c, const char *name, int argc, char **argv
             c->orders = true;
         else if (!strcmp(argv[k], "--few"))
             c->few = true;
+        else if (!strcmp(argv[k], "--update"))
+            c->update = true;
         else if (!strcmp(argv[k], "--full")) {
             c->parts = 1;
             if (k + 1 < argc && sscanf(argv[k + 1], "%u/%u", &c->part, &c->parts) == 2)
                 k++;
         } else
             return fprintf(stderr,
-                           "usage: %s [--seed S] [--list] [--orders] [--few] [--full [K/N]]\n",
+                           "usage: %s [--seed S] [--list] [--orders] [--few] [--update] "
+                           "[--full [K/N]]\n",
                            name),
                    2;
     if (c->parts ? c->part >= c->parts : c->part)

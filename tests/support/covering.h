@@ -29,9 +29,10 @@ struct covering {
     bool list;            /* each row is to be named */
     bool orders;          /* CUDA: each row in two orders of threads, not every third */
     bool few;             /* CPUs: an array of each value, not of each pair */
+    bool update;          /* CUDA: the list of rows that ran right is to be written */
 };
 
-/* --seed S, --list, --orders, --few, --full [K/N]. 0, or 2 with the usage of `name` printed. */
+/* --seed S, --list, --orders, --few, --update, --full [K/N]. 0, or 2 with the usage of `name` printed. */
 int covering_options(struct covering *c, const char *name, int argc, char **argv);
 /* `factors` with two values each, or the numbers above. */
 void covering_start(struct covering *c, uint32_t factors);

@@ -1,0 +1,13 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Keys of the sample's cases (tests/support/known.h): the same plan and text, compiled by the same NVRTC and run by the same machine,
+   come to the same result. */
+#pragma once
+#include "runtime/artifact/artifact.h"
+#include "tests/support/known.h"
+#include "tests/support/sass_setup.h"
+
+/* Of NVRTC, the machine, who launches and the judge. */
+struct cache_key sample_common(void);
+/* Of the case's kernel file with its text, which `see` is shown; it has no machine code. */
+struct cache_key sample_key(const struct sass_case *c, const char *target,
+                            void (*see)(const struct artifact *a));

@@ -1,0 +1,30 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Cases that ran right before. What decides a case's result (the kernel file with its text, the compiler, the sources of the reference) is
+   its key; a list of keys is kept beside the test. A case whose key is listed would come to the same result, and need not run again;
+   every fifth of them runs nonetheless. */
+#pragma once
+#include "runtime/cache.h"
+
+enum { KNOWN_MOST = 1024 };
+
+struct known {
+    const char *name;        /* of the list, $MASKC_KNOWN/NAME.txt */
+    bool update;             /* all cases run, and their keys are written */
+    struct cache_key common; /* part of each key: what all cases have in common */
+    uint32_t n_listed, n_asked, n_skipped;
+    struct cache_key listed[KNOWN_MOST];
+    struct cache_key asked[KNOWN_MOST]; /* to be written */
+};
+
+/* Reads the list. Where $MASKC_KNOWN is not set, or `update` is, or the list is not there, every case runs. */
+void known_start(struct known *k, const char *name, struct cache_key common, bool update);
+/* Whether this case, the next in the test's order, need not run. `key` is of what `common` has not. */
+bool known_skips(struct known *k, struct cache_key key);
+/* To be called with the result of the whole test, which it returns: says how many cases did not run; with `update` it writes the
+   list where none failed, and the result is 1 where that cannot be done. */
+int known_finish(struct known *k, int failed);
+
+/* Of the contents of files of the source tree ($MASKC_SOURCE), as glob patterns from its top folder, ended by null. */
+struct cache_key known_key_of_files(const char *const *patterns);
+/* Of two, in this order. */
+struct cache_key known_key_join(struct cache_key a, struct cache_key b);
