@@ -22,12 +22,15 @@ struct kernel_request {
     uint32_t queries, keys; /* both or none */
 };
 
+struct kernel_family;
 /* What code is specialised on: the request, and what a plan of some mask needs on top (plan_build). */
 struct kernel_config {
     struct kernel_request request;
     /* CUDA: row blocks merge rows of split items; there are global rows; these are cut into parts; row blocks have
        128 rows in the place of 64. */
     bool shared_rows, global_rows, cut_rows, tall;
+    /* Whose kernels do the passes; null: those of the first family that takes the request. */
+    const struct kernel_family *forward, *backward;
     /* A CPU's matrix unit: groups of gathered columns that a thread keeps; 0: GATHERS_KEPT. */
     uint32_t gathers_kept;
 };

@@ -118,7 +118,7 @@ int encoder_predict(const struct encoder_attention *a, const struct mask *m, uin
     if (!machine)
         return -1;
     request.length = m->n;
-    struct plan *p = plan_build_with(m, target, &request, machine, &plain, e);
+    struct plan *p = plan_build(m, target, &request, machine, &plain, e);
     if (!p)
         return -1;
     *ret = 0;

@@ -49,9 +49,10 @@ static int add_plan(struct pipeline *p, const struct target *t, const struct mac
 {
     const struct compile_request *r = p->request;
     tell(r, "plan", machine->name);
-    const struct plan_options best =
+    struct plan_options best =
         r->measured ? measured_options(r->measured, r->mask, t, &r->request, machine) : r->plan;
-    struct plan *plan = plan_build_with(r->mask, t, &r->request, machine, &best, e);
+    best.family = r->plan.family;
+    struct plan *plan = plan_build(r->mask, t, &r->request, machine, &best, e);
     if (!plan)
         return -1;
     struct artifact_plan *a = &p->artifact.plan[p->artifact.n_plans];

@@ -13,6 +13,19 @@
 
 /* ---- the generated header ---- */
 
+/* Of each family that has a pass, then of all that the kind of target has. */
+static void add_numbers(const struct target *t, const struct kernel_config *c, struct text *out)
+{
+    const struct kernel_family *forward = family_of(t, c, FAMILY_FORWARD);
+    const struct kernel_family *backward =
+        c->request.backward ? family_of(t, c, FAMILY_BACKWARD) : forward;
+    if (forward->numbers)
+        forward->numbers(t, c, out);
+    if (backward != forward && backward->numbers)
+        backward->numbers(t, c, out);
+    forward->common_numbers(t, c, out);
+}
+
 void emit_config_header(const struct target *t, const struct kernel_config *c, struct text *out)
 {
     static const char *const dtype[] = {"ABI_F32", "ABI_BF16", "ABI_F16", "ABI_TF32"};
@@ -23,7 +36,7 @@ void emit_config_header(const struct target *t, const struct kernel_config *c, s
                   "#ifndef MASKC_PLAN_H\n#define MASKC_PLAN_H\n");
     text_add(out, "%s%s#include \"abi.h\"\n", c->request.kv_heads ? "#define GROUPED 1\n" : "",
              c->request.keys ? "#define RECTANGULAR 1\n" : "");
-    family_of(t, &c->request, FAMILY_FORWARD)->numbers(t, c, out);
+    add_numbers(t, c, out);
     text_add(out,
              "    HEAD_DIM = %" PRIu32 ",\n    BLOCK_ROWS = %" PRIu32 ",\n    DTYPE = %s,\n"
              "    TRANSFORM = %s,\n    DROPOUT = %d,\n",
@@ -147,9 +160,9 @@ static uint32_t list_units(const struct kernel_family *forward,
 struct source *emit_source(const struct target *t, const struct kernel_config *c)
 {
     const struct kernel_request *r = &c->request;
-    const struct kernel_family *forward = family_of(t, r, FAMILY_FORWARD);
+    const struct kernel_family *forward = family_of(t, c, FAMILY_FORWARD);
     const struct kernel_family *backward =
-        r->backward ? family_of(t, r, FAMILY_BACKWARD) : NULL;
+        r->backward ? family_of(t, c, FAMILY_BACKWARD) : NULL;
     const char *units[SOURCE_MAX_UNITS];
     struct emitted *s = memory_new(1, sizeof *s);
     struct text header = {0};

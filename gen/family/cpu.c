@@ -8,7 +8,7 @@
 
 static uint32_t cpu_chunk_cols(const struct target *t, const struct kernel_config *c)
 {
-    return CPU_CHUNK_COLS(family_is_matrix(t, &c->request), c->request.bias);
+    return CPU_CHUNK_COLS(family_is_matrix(t, c), c->request.bias);
 }
 
 static uint64_t row_width(const struct target *t, const struct kernel_config *c)
@@ -23,21 +23,20 @@ static uint32_t cpu_gathers_kept(const struct kernel_config *c)
 
 static uint64_t row_block_bytes(const struct target *t, const struct kernel_config *c)
 {
-    return CPU_ROW_BLOCK_BYTES(family_is_matrix(t, &c->request), cpu_gathers_kept(c),
-                               row_width(t, c), CPU_DEPTH(c->request.head_dim));
+    return CPU_ROW_BLOCK_BYTES(family_is_matrix(t, c), cpu_gathers_kept(c), row_width(t, c),
+                               CPU_DEPTH(c->request.head_dim));
 }
 
 static uint64_t block_bytes(const struct target *t, const struct kernel_config *c)
 {
-    return CPU_BLOCK_BYTES(family_is_matrix(t, &c->request), (uint64_t)cpu_chunk_cols(t, c),
+    return CPU_BLOCK_BYTES(family_is_matrix(t, c), (uint64_t)cpu_chunk_cols(t, c),
                            c->request.backward, c->request.bias);
 }
 
 static uint64_t pack_row(const struct target *t, const struct kernel_config *c)
 {
-    return CPU_PACK_ROW_BYTES(family_is_matrix(t, &c->request), c->request.backward,
-                              c->request.head_dim, row_width(t, c),
-                              CPU_DEPTH(c->request.head_dim));
+    return CPU_PACK_ROW_BYTES(family_is_matrix(t, c), c->request.backward, c->request.head_dim,
+                              row_width(t, c), CPU_DEPTH(c->request.head_dim));
 }
 
 /* Sparsegen needs all of a row at once. With a bias an item of the forward plan may have a step only where its keys
@@ -112,7 +111,7 @@ void cpu_launch(const struct target *t, const struct kernel_config *c, enum fami
 void cpu_numbers(const struct target *t, const struct kernel_config *c, struct text *out)
 {
     const struct kernel_request *r = &c->request;
-    const bool matrix = family_is_matrix(t, r);
+    const bool matrix = family_is_matrix(t, c);
     text_add(out, "#define VECTOR_BYTES %" PRIu32 "\n#define BACKWARD %d\n", t->vector_bytes,
              r->backward);
     if (r->bias)

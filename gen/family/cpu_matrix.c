@@ -25,13 +25,14 @@ static struct family_shape shape(const struct target *t, const struct kernel_con
 extern const struct kernel_family family_cpu_matrix;
 const struct kernel_family family_cpu_matrix = {
     .name = "cpu_matrix",
+    .takes = "bf16 on targets with a matrix unit",
     .matrix = true,
     .applies = applies,
     .can = can,
     .item_kernels = cpu_item_kernels,
     .shape = shape,
     .launch = cpu_launch,
-    .numbers = cpu_numbers,
+    .common_numbers = cpu_numbers,
     .shared = "cpu/",
     .folder = "cpu/",
     .forward_unit = "cpu/attention.c",

@@ -5,8 +5,8 @@
 static bool applies(const struct target *t, const struct kernel_request *r,
                     enum family_pass pass)
 {
-    (void)r, (void)pass;
-    return t->kind == TARGET_CPU;
+    (void)pass;
+    return t->kind == TARGET_CPU && !cpu_has_matrix(t, r);
 }
 
 static uint32_t can(const struct target *t, const struct kernel_request *r,
@@ -25,12 +25,13 @@ static struct family_shape shape(const struct target *t, const struct kernel_con
 extern const struct kernel_family family_cpu_vector;
 const struct kernel_family family_cpu_vector = {
     .name = "cpu_vector",
+    .takes = "f32 and f16 on CPU targets, and bf16 on those without a matrix unit",
     .applies = applies,
     .can = can,
     .item_kernels = cpu_item_kernels,
     .shape = shape,
     .launch = cpu_launch,
-    .numbers = cpu_numbers,
+    .common_numbers = cpu_numbers,
     .shared = "cpu/",
     .folder = "cpu/",
     .forward_unit = "cpu/attention.c",

@@ -5,8 +5,8 @@
 static bool applies(const struct target *t, const struct kernel_request *r,
                     enum family_pass pass)
 {
-    (void)r, (void)pass;
-    return t->kind == TARGET_CUDA;
+    (void)pass;
+    return t->kind == TARGET_CUDA && dtype_bytes(r->dtype) == 4;
 }
 
 static uint32_t can(const struct target *t, const struct kernel_request *r,
@@ -33,11 +33,12 @@ static void launch(const struct target *t, const struct kernel_config *c, enum f
 extern const struct kernel_family family_cuda_simt;
 const struct kernel_family family_cuda_simt = {
     .name = "cuda_simt",
+    .takes = "f32 and tf32 on CUDA targets",
     .applies = applies,
     .can = can,
     .shape = shape,
     .launch = launch,
-    .numbers = cuda_numbers,
+    .common_numbers = cuda_numbers,
     .bias_launches = 3,
     .shared = "cuda/",
     .folder = "cuda/simt/",

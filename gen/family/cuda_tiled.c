@@ -162,7 +162,7 @@ static void launch(const struct target *t, const struct kernel_config *c, enum f
     ret->partial_row = splits(c) ? partial_row(c) : 0;
 }
 
-void tiled_numbers(const struct target *t, const struct kernel_config *c, struct text *out)
+static void numbers(const struct target *t, const struct kernel_config *c, struct text *out)
 {
     const struct tiled_blocks b = tiled_blocks(t, c);
     text_add(out,
@@ -173,19 +173,19 @@ void tiled_numbers(const struct target *t, const struct kernel_config *c, struct
              ",\n    SHARED_ROWS = %d,\n    ROW_PASS = %d,\n    CUT_ROWS = %d,\n};\n",
              forward_bytes(t, c), backward_bytes(t, c), backward_bytes(t, c), b.forward,
              b.query, b.key, b.bias, c->shared_rows, tiled_has_row_pass(c), c->cut_rows);
-    cuda_numbers(t, c, out);
 }
 
 extern const struct kernel_family family_cuda_tiled;
 const struct kernel_family family_cuda_tiled = {
     .name = "cuda_tiled",
-    .title = "streaming",
+    .takes = "bf16 and f16 on CUDA targets",
     .matrix = true,
     .applies = applies,
     .can = can,
     .shape = shape,
     .launch = launch,
-    .numbers = tiled_numbers,
+    .numbers = numbers,
+    .common_numbers = cuda_numbers,
     .bias_launches = 3,
     .shared = "cuda/",
     .folder = "cuda/tiled/",

@@ -13,5 +13,3 @@ struct tiled_blocks tiled_blocks(const struct target *t, const struct kernel_con
 /* Whether the text has the global-row pass: where compiling takes long, which is above D = 112, only if the plan
    has global rows. */
 bool tiled_has_row_pass(const struct kernel_config *c);
-
-void tiled_numbers(const struct target *t, const struct kernel_config *c, struct text *out);

@@ -1,47 +1,77 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "gen/family/family.h"
 #include <stddef.h>
+#include <string.h>
 
 extern const struct kernel_family family_cpu_matrix, family_cpu_vector, family_cuda_resident,
     family_cuda_tiled, family_cuda_simt;
 
-/* In the order in which they are asked. The plainest of a kind of target takes all, and stands last. */
+/* Of families whose plans cost the same the first is taken. */
 const struct kernel_family *const kernel_families[] = {
     &family_cpu_matrix, &family_cpu_vector, &family_cuda_resident,
     &family_cuda_tiled, &family_cuda_simt,  NULL,
 };
 
-const struct kernel_family *family_of(const struct target *t, const struct kernel_request *r,
+const struct kernel_family *family_find(const char *name, struct error *e)
+{
+    struct text known = {0};
+    for (const struct kernel_family *const *k = kernel_families; *k; k++) {
+        if (!strcmp((*k)->name, name)) {
+            text_finish(&known);
+            return *k;
+        }
+        text_add(&known, "%s%s", k == kernel_families ? "" : ", ", (*k)->name);
+    }
+    error_set(e, ERROR_INPUT, "unknown kernel family '%.64s'; known are %s", name,
+              text_get(&known));
+    text_finish(&known);
+    return NULL;
+}
+
+uint32_t family_list(const struct target *t, const struct kernel_request *r,
+                     enum family_pass pass, const struct kernel_family *ret[FAMILIES_MOST])
+{
+    uint32_t count = 0;
+    for (const struct kernel_family *const *k = kernel_families; *k && count < FAMILIES_MOST;
+         k++)
+        if ((*k)->applies(t, r, pass))
+            ret[count++] = *k;
+    return count;
+}
+
+const struct kernel_family *family_of(const struct target *t, const struct kernel_config *c,
                                       enum family_pass pass)
 {
+    const struct kernel_family *own = pass == FAMILY_FORWARD ? c->forward : c->backward;
     const struct kernel_family *const *k = kernel_families;
-    while (!(*k)->applies(t, r, pass))
+    while (!own && !(*k)->applies(t, &c->request, pass))
         k++;
-    return *k;
+    return own ? own : *k;
 }
 
-uint32_t family_can(const struct target *t, const struct kernel_request *r)
+uint32_t family_can(const struct target *t, const struct kernel_config *c)
 {
-    uint32_t forward = family_of(t, r, FAMILY_FORWARD)->can(t, r, FAMILY_FORWARD);
+    const struct kernel_request *r = &c->request;
+    uint32_t forward = family_of(t, c, FAMILY_FORWARD)->can(t, r, FAMILY_FORWARD);
     if (!r->backward)
         return forward;
-    return forward & family_of(t, r, FAMILY_BACKWARD)->can(t, r, FAMILY_BACKWARD);
+    return forward & family_of(t, c, FAMILY_BACKWARD)->can(t, r, FAMILY_BACKWARD);
 }
 
-struct item_kernels family_item_kernels(const struct target *t, const struct kernel_request *r)
+struct item_kernels family_item_kernels(const struct target *t, const struct kernel_config *c)
 {
-    const struct kernel_family *f = family_of(t, r, FAMILY_FORWARD);
-    return f->item_kernels ? f->item_kernels(t, r) : (struct item_kernels){0};
+    const struct kernel_family *f = family_of(t, c, FAMILY_FORWARD);
+    return f->item_kernels ? f->item_kernels(t, &c->request) : (struct item_kernels){0};
 }
 
 struct family_shape family_shape(const struct target *t, const struct kernel_config *c)
 {
-    return family_of(t, &c->request, FAMILY_FORWARD)->shape(t, c);
+    return family_of(t, c, FAMILY_FORWARD)->shape(t, c);
 }
 
-bool family_is_matrix(const struct target *t, const struct kernel_request *r)
+bool family_is_matrix(const struct target *t, const struct kernel_config *c)
 {
-    return family_of(t, r, FAMILY_FORWARD)->matrix;
+    return family_of(t, c, FAMILY_FORWARD)->matrix;
 }
 
 struct price_shape family_price_shape(const struct target *t, const struct kernel_config *c,
@@ -51,21 +81,32 @@ struct price_shape family_price_shape(const struct target *t, const struct kerne
                                 .target = t,
                                 .n = n,
                                 .heads = heads,
-                                .matrix = family_is_matrix(t, &c->request),
+                                .matrix = family_is_matrix(t, c),
                                 .block_rows = family_shape(t, c).block_rows};
+}
+
+struct price family_price(const struct machine *m, enum machine_pass pass, struct price_shape s)
+{
+    const struct kernel_family *f = family_of(
+        s.target, s.config,
+        pass == PASS_FORWARD || !s.config->request.backward ? FAMILY_FORWARD : FAMILY_BACKWARD);
+    struct machine own = *m;
+    if (f->rates)
+        f->rates(s.target, s.config, &own);
+    return price_make(&own, pass, s);
 }
 
 const char *family_machine(const struct target *t, const struct kernel_request *r)
 {
-    return family_is_matrix(t, r) ? t->matrix_machine : t->machine;
+    const struct kernel_config c = {.request = *r};
+    return family_is_matrix(t, &c) ? t->matrix_machine : t->machine;
 }
 
 void family_launch(const struct target *t, const struct kernel_config *c,
                    struct launch_record *ret)
 {
-    const struct kernel_request *r = &c->request;
     *ret = (struct launch_record){.block_rows = family_shape(t, c).block_rows};
-    family_of(t, r, FAMILY_FORWARD)->launch(t, c, FAMILY_FORWARD, ret);
-    if (r->backward)
-        family_of(t, r, FAMILY_BACKWARD)->launch(t, c, FAMILY_BACKWARD, ret);
+    family_of(t, c, FAMILY_FORWARD)->launch(t, c, FAMILY_FORWARD, ret);
+    if (c->request.backward)
+        family_of(t, c, FAMILY_BACKWARD)->launch(t, c, FAMILY_BACKWARD, ret);
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Kernel families: the sets of templates that can compute attention. A family is one file here, one row of
    kernel_families[], and its folder of templates. Everyone who must know what kernels can do asks the family; the kind of
-   a target says only what a machine is. */
+   a target says only what a machine is. A plan is built for each family that takes a request, and the cheapest wins. */
 #pragma once
 #include "gen/cost/price.h"
 #include "gen/family/launch.h"
@@ -21,21 +21,27 @@ struct family_shape {
 
 struct kernel_family {
     const char *name;  /* "cuda_tiled" */
-    const char *title; /* as `plan` names it; null: it goes without saying */
+    const char *takes; /* which requests, for the error message where it takes one of no pass */
     bool matrix;       /* a matrix unit does the dense work */
-    /* Is the pass of such a kernel this family's? Families that stand before it in the table go first. */
+    /* Whether the kernels compute the pass of this request on this target. Other families do not matter. */
     bool (*applies)(const struct target *t, const struct kernel_request *r,
                     enum family_pass pass);
     uint32_t (*can)(const struct target *t, const struct kernel_request *r,
                     enum family_pass pass); /* bits of enum family_can */
+    /* Turns the rates of the target's machine into those of these kernels; null: they are the same. */
+    void (*rates)(const struct target *t, const struct kernel_config *c, struct machine *m);
     /* What kernels beside the row-block kernel take; null: there are none. */
     struct item_kernels (*item_kernels)(const struct target *t, const struct kernel_request *r);
     struct family_shape (*shape)(const struct target *t, const struct kernel_config *c);
     /* Adds the pass's phases, and what it needs of the workspace. */
     void (*launch)(const struct target *t, const struct kernel_config *c, enum family_pass pass,
                    struct launch_record *ret);
-    /* The numbers that its templates read: macros, enums, and the beginning of an enum that the emitter ends. */
+    /* The numbers that the templates of this family alone read, once for both passes; null: there are none. */
     void (*numbers)(const struct target *t, const struct kernel_config *c, struct text *out);
+    /* The numbers that all families of this kind of target read: macros, enums, and the beginning of an enum that the
+       emitter ends. */
+    void (*common_numbers)(const struct target *t, const struct kernel_config *c,
+                           struct text *out);
     uint32_t bias_launches; /* of the gradient of a bias */
     /* Templates: `shared` has files that several families include, "common" below it and `folder` all others. The
        units have a kernel each; those that take longest to compile come first. */
@@ -43,20 +49,31 @@ struct kernel_family {
     const char *backward_unit[2], *forward_unit, *bias_unit;
 };
 
+enum { FAMILIES_MOST = 8 };
 extern const struct kernel_family *const kernel_families[]; /* ends with null */
 
-/* The first of kernel_families[] that applies. */
-const struct kernel_family *family_of(const struct target *t, const struct kernel_request *r,
+/* By name; null with *e set, naming the known ones. */
+const struct kernel_family *family_find(const char *name, struct error *e);
+/* All that take the pass, in the order of the table. Returns how many, 1 at least for any request that
+   kernel_request_check takes. */
+uint32_t family_list(const struct target *t, const struct kernel_request *r,
+                     enum family_pass pass, const struct kernel_family *ret[FAMILIES_MOST]);
+
+/* The family of a config: its own, else the first that takes the pass. */
+const struct kernel_family *family_of(const struct target *t, const struct kernel_config *c,
                                       enum family_pass pass);
 /* What the kernels of all passes can do: a plan is made for these together. */
-uint32_t family_can(const struct target *t, const struct kernel_request *r);
+uint32_t family_can(const struct target *t, const struct kernel_config *c);
 /* Of the forward pass's family, as both passes over a plan take an item alike. */
-struct item_kernels family_item_kernels(const struct target *t, const struct kernel_request *r);
+struct item_kernels family_item_kernels(const struct target *t, const struct kernel_config *c);
 struct family_shape family_shape(const struct target *t, const struct kernel_config *c);
-bool family_is_matrix(const struct target *t, const struct kernel_request *r);
+bool family_is_matrix(const struct target *t, const struct kernel_config *c);
 /* What the prices of such kernels depend on, for n rows a head. */
 struct price_shape family_price_shape(const struct target *t, const struct kernel_config *c,
                                       uint32_t n, uint32_t heads);
+/* The price of a pass on a machine, by the rates of the pass's family. */
+struct price family_price(const struct machine *m, enum machine_pass pass,
+                          struct price_shape s);
 /* The machine that plans assume by default. */
 const char *family_machine(const struct target *t, const struct kernel_request *r);
 void family_launch(const struct target *t, const struct kernel_config *c,

@@ -105,8 +105,8 @@ static struct price choice_price(const struct plan *p, const struct machine *pri
 {
     const struct price_shape shape = family_price_shape(p->target, &p->config, p->n, p->heads);
     const bool both = !transposed && p->config.request.backward; /* forward and dQ */
-    struct price ret = price_make(prices, transposed ? PASS_DKV : PASS_FORWARD, shape);
-    return both ? price_add(ret, price_make(prices, PASS_DQ, shape)) : ret;
+    struct price ret = family_price(prices, transposed ? PASS_DKV : PASS_FORWARD, shape);
+    return both ? price_add(ret, family_price(prices, PASS_DQ, shape)) : ret;
 }
 
 void pass_finish(const struct plan *p, struct plan_pass *pass)
@@ -140,7 +140,7 @@ void builder_begin(struct builder *b, const struct plan *p, struct plan_pass *pa
         b->options.can &= ~(uint32_t)CAN_JOIN_ROWS;
     b->row_block = row_block_new(p->n, p->block_rows);
     pass->block_rows = p->block_rows;
-    pass->kernels = family_item_kernels(p->target, &p->config.request);
+    pass->kernels = family_item_kernels(p->target, &p->config);
     pass->halves = b->row_block->halves = builder_can(b, SKIPS_HALVES);
     pass->fragments = b->row_block->fragments = builder_can(b, SKIPS_FRAGMENTS);
 }
@@ -200,7 +200,7 @@ void plan_note_config(struct plan *p, const struct kernel_config *c)
     note_config(p, &p->transposed);
 }
 
-struct plan *plan_begin(const struct plan_problem *problem, struct error *e)
+struct plan *plan_empty(const struct plan_problem *problem, struct error *e)
 {
     const struct mask *m = problem->mask;
     const struct target *t = problem->target;
@@ -219,23 +219,22 @@ struct plan *plan_begin(const struct plan_problem *problem, struct error *e)
         .n_masks = m->n_patterns,
         .at = memory_copy(m->at, (size_t)m->layers * m->heads * sizeof *m->at),
         .block_rows = family_shape(t, c).block_rows,
-        .family = family_of(t, &c->request, FAMILY_FORWARD),
-        .can = family_can(t, &c->request),
+        .can = family_can(t, c),
         .target = t,
         .machine = machine,
         .config = *c,
     };
     for (int k = 0; k < PASSES; k++)
-        p->price[k] = price_make(machine, (enum machine_pass)k,
-                                 family_price_shape(t, &p->config, p->n, p->heads));
+        p->price[k] = family_price(machine, (enum machine_pass)k,
+                                   family_price_shape(t, &p->config, p->n, p->heads));
     return p;
 }
 
-struct plan *plan_make(const struct plan_problem *problem, const struct plan_way *way,
-                       struct error *e)
+struct plan *plan_of_way(const struct plan_problem *problem, const struct plan_way *way,
+                         struct error *e)
 {
     const struct mask *m = problem->mask;
-    struct plan *p = plan_begin(problem, e);
+    struct plan *p = plan_empty(problem, e);
     if (!p)
         return NULL;
     int failed = build_pass(p, &p->forward, m, way, e);

@@ -191,7 +191,7 @@ static int check_pass(const struct plan *p, const struct plan_pass *t, const str
                       bool transposed, struct error *e)
 {
     struct checker c = {.plan = p, .pass = t, .e = e};
-    c.kernels = family_item_kernels(p->target, &p->config.request);
+    c.kernels = family_item_kernels(p->target, &p->config);
     c.direction = transposed ? "transposed" : "forward";
     c.words = (p->n + 63) / 64;
     c.bits = memory_new(c.words * p->block_rows, sizeof *c.bits);

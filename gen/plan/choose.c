@@ -46,32 +46,31 @@ static bool is_better(const struct plan *tall, const struct plan *p)
     return work < before * (1 - LEAST_GAIN);
 }
 
-/* Whether tall row blocks are taken, and the plan of the machine's own prices; null with *e set. */
-static struct plan *choose_height(const struct plan_problem *problem, bool *ret_tall,
-                                  struct error *e)
+struct plan *plan_of_heights(const struct plan_problem *problem, struct error *e)
 {
     struct kernel_config high = *problem->config;
     struct plan_problem other = *problem;
     high.tall = true;
     other.config = &high;
     const struct plan_way way = {problem->machine, NULL};
-    struct plan *p = plan_make(problem, &way, e);
-    *ret_tall = false;
+    struct plan *p = plan_of_way(problem, &way, e);
     if (!p || !(p->can & CAN_TALL))
         return p;
-    struct plan *tall = plan_make(&other, &way, e);
-    *ret_tall = tall && is_better(tall, p);
-    plan_destroy(*ret_tall ? p : tall);
-    return *ret_tall ? tall : p;
+    struct plan *tall = plan_of_way(&other, &way, e);
+    const bool better = tall && is_better(tall, p);
+    plan_destroy(better ? p : tall);
+    return better ? tall : p;
 }
 
-struct plan *plan_build_with(const struct mask *m, const struct target *t,
-                             const struct kernel_request *r, const struct machine *machine,
-                             const struct plan_options *o, struct error *e)
+struct plan *plan_build(const struct mask *m, const struct target *t,
+                        const struct kernel_request *r, const struct machine *machine,
+                        const struct plan_options *o, struct error *e)
 {
+    static const struct plan_options cheapest;
     struct kernel_config config = {.request = *r};
     const struct plan_problem problem = {m, t, &config, machine};
-    struct plan *p = choose_height(&problem, &config.tall, e);
+    o = o ? o : &cheapest;
+    struct plan *p = families_choose(&problem, o->family, &config, e);
     if (p && !o->plain)
         p = portfolio_build(&problem, p, o);
 #ifndef NDEBUG
@@ -83,21 +82,14 @@ struct plan *plan_build_with(const struct mask *m, const struct target *t,
     return p;
 }
 
-struct plan *plan_build(const struct mask *m, const struct target *t,
-                        const struct kernel_request *r, const struct machine *machine,
-                        struct error *e)
-{
-    const struct plan_options portfolio = {0};
-    return plan_build_with(m, t, r, machine, &portfolio, e);
-}
-
 uint32_t plan_choices(const struct mask *m, const struct target *t,
                       const struct kernel_request *r, const struct machine *machine,
-                      struct plan_choice *ret, uint32_t most, struct error *e)
+                      const struct kernel_family *family, struct plan_choice *ret,
+                      uint32_t most, struct error *e)
 {
     struct kernel_config config = {.request = *r};
     const struct plan_problem problem = {m, t, &config, machine};
-    struct plan *p = choose_height(&problem, &config.tall, e);
+    struct plan *p = families_choose(&problem, family, &config, e);
     return p ? portfolio_choices(&problem, p, ret, most) : 0;
 }
 
@@ -107,7 +99,7 @@ static void describe_tables(const struct plan *p, const struct plan_pass *from,
 {
     *ret = *from;
     ret->block_rows = p->block_rows;
-    ret->kernels = family_item_kernels(p->target, &p->config.request);
+    ret->kernels = family_item_kernels(p->target, &p->config);
     ret->halves = p->can & SKIPS_HALVES;
     ret->fragments = p->can & SKIPS_FRAGMENTS;
     ret->summary = memory_new(p->n_masks, sizeof *ret->summary);
@@ -118,14 +110,15 @@ static void describe_tables(const struct plan *p, const struct plan_pass *from,
 }
 
 struct plan *plan_of_tables(const struct mask *m, const struct target *t,
-                            const struct kernel_request *r, const struct machine *machine,
+                            const struct kernel_config *c, const struct machine *machine,
                             const struct plan_pass *forward, const struct plan_pass *transposed,
                             struct error *e)
 {
-    struct kernel_config config = {.request = *r};
+    struct kernel_config config = {
+        .request = c->request, .forward = c->forward, .backward = c->backward};
     const struct plan_problem problem = {m, t, &config, machine};
     config.tall = family_shape(t, &config).block_rows < forward->block_rows;
-    struct plan *shell = plan_begin(&problem, e), *ret = NULL;
+    struct plan *shell = plan_empty(&problem, e), *ret = NULL;
     if (!shell)
         return NULL;
     describe_tables(shell, forward, &shell->forward);
@@ -143,14 +136,28 @@ struct plan *plan_of_tables(const struct mask *m, const struct target *t,
     return ret;
 }
 
-bool plan_suits(const struct plan *p, const struct target *t, const struct kernel_request *r)
+/* Whether two targets have the same plan for a config. */
+static bool suit(const struct target *a, const struct target *b, const struct kernel_config *c)
 {
     const uint32_t asked = CAN_PIECES | CAN_TALL;
-    const struct kernel_config low = {.request = *r};
-    const struct item_kernels ours = family_item_kernels(p->target, r),
-                              asked_for = family_item_kernels(t, r);
-    return !memcmp(&ours, &asked_for, sizeof ours) &&
-           family_shape(p->target, &low).block_rows == family_shape(t, &low).block_rows &&
-           (family_can(p->target, r) & asked) == (family_can(t, r) & asked) &&
-           p->target->kind == t->kind;
+    const struct item_kernels x = family_item_kernels(a, c), y = family_item_kernels(b, c);
+    return !memcmp(&x, &y, sizeof x) &&
+           family_shape(a, c).block_rows == family_shape(b, c).block_rows &&
+           (family_can(a, c) & asked) == (family_can(b, c) & asked);
+}
+
+bool plan_suits(const struct plan *p, const struct target *t, const struct kernel_request *r)
+{
+    struct kernel_config ours[PAIRS_MOST], theirs[PAIRS_MOST];
+    const struct kernel_config config = {.request = *r};
+    const struct plan_problem here = {.target = p->target, .config = &config},
+                              there = {.target = t, .config = &config};
+    const uint32_t count = families_list(&here, NULL, ours);
+    if (p->target->kind != t->kind || count != families_list(&there, NULL, theirs))
+        return false;
+    for (uint32_t k = 0; k < count; k++)
+        if (ours[k].forward != theirs[k].forward || ours[k].backward != theirs[k].backward ||
+            !suit(p->target, t, &ours[k]))
+            return false;
+    return true;
 }

@@ -27,11 +27,22 @@ void count_kernels(const struct plan_pass *t, uint32_t which, uint64_t ret[ABI_I
 struct plan_problem {
     const struct mask *mask;
     const struct target *target;
-    const struct kernel_config *config; /* row blocks are tall or not */
+    const struct kernel_config *config; /* with its families; row blocks are tall or not */
     const struct machine *machine;      /* whose prices are told */
 };
 /* A plan without tables, or null with *e set. */
-struct plan *plan_begin(const struct plan_problem *problem, struct error *e);
+struct plan *plan_empty(const struct plan_problem *problem, struct error *e);
+/* The pairs of a forward and a backward family that may do the passes, as configs; of those with the same plan and price the
+   first. Where `asked` takes a pass, no other family is listed for it. */
+enum { PAIRS_MOST = FAMILIES_MOST * FAMILIES_MOST };
+uint32_t families_list(const struct plan_problem *problem, const struct kernel_family *asked,
+                       struct kernel_config ret[PAIRS_MOST]);
+/* The cheapest of their plans by the machine's own prices, and its config; null with *e set, also where `asked` takes no pass. */
+struct plan *families_choose(const struct plan_problem *problem,
+                             const struct kernel_family *asked, struct kernel_config *ret,
+                             struct error *e);
+/* The plan of the machine's own prices with low or tall row blocks; null with *e set. */
+struct plan *plan_of_heights(const struct plan_problem *problem, struct error *e);
 /* How the builder chooses. */
 struct plan_way {
     const struct machine *prices; /* the problem's own, or those of another row */
@@ -39,8 +50,8 @@ struct plan_way {
         than; /* null, or the plan of the own prices: lines are tried wherever they may be less */
 };
 /* A plan that is chosen so and priced by the problem's machine; null with *e set. */
-struct plan *plan_make(const struct plan_problem *problem, const struct plan_way *way,
-                       struct error *e);
+struct plan *plan_of_way(const struct plan_problem *problem, const struct plan_way *way,
+                         struct error *e);
 /* When all items of a pattern are there, and what each lowering would cost alone: what they cost and do. The pass is
    one of p's; `pattern` is as that sees it, transposed or not. */
 void pass_count(const struct plan *p, struct plan_pass *pass, uint32_t which,

@@ -37,13 +37,17 @@ static double launch_of(const struct plan_summary *s, struct mask_times t, doubl
                              (s->dense_predicted - s->predicted);
 }
 
-static json_t *rejected(const struct plan_summary *s, struct mask_times t)
+static json_t *rejected(const struct plan_summary *s, const struct kernel_family *own,
+                        struct mask_times t)
 {
     json_t *list = json_array();
-    for (uint32_t k = 0; k < s->n_rejected; k++)
-        json_array_append_new(
-            list, json_pack("{s:s,s:o}", "lowering", s->rejected[k].lowering, "predicted_s",
-                            number(launch_of(s, t, s->rejected[k].predicted))));
+    for (uint32_t k = 0; k < s->n_rejected; k++) {
+        const struct plan_rejected *r = &s->rejected[k];
+        json_array_append_new(list, json_pack("{s:s,s:s,s:o}", "family",
+                                              (r->family ? r->family : own)->name, "lowering",
+                                              r->lowering, "predicted_s",
+                                              number(launch_of(s, t, r->predicted))));
+    }
     return list;
 }
 
@@ -64,9 +68,12 @@ static json_t *entry(const struct plan *p, uint32_t which, bool backward, uint32
     const struct plan_pass *pass = backward ? &p->transposed : &p->forward;
     const struct plan_summary *s = &pass->summary[which];
     struct mask_times t = mask_times(p, which, backward, batch, threads);
+    const struct kernel_family *family =
+        family_of(p->target, &p->config, backward ? FAMILY_BACKWARD : FAMILY_FORWARD);
     json_t *j = json_object();
     add_places(p, which, j);
     json_object_set_new(j, "pass", json_string(backward ? "backward" : "forward"));
+    json_object_set_new(j, "family", json_string(family->name));
     json_object_set_new(j, "lowering", json_string(s->lowering));
     json_object_set_new(j, "reason", json_string(s->reason));
     json_object_set_new(j, "kernels", kernels(pass, which));
@@ -75,7 +82,7 @@ static json_t *entry(const struct plan *p, uint32_t which, bool backward, uint32
     json_object_set_new(j, "dense_predicted_s", number(t.dense));
     json_object_set_new(j, "floor_s", number(t.floor));
     json_object_set_new(j, "bound", json_string(s->bound));
-    json_object_set_new(j, "rejected", rejected(s, t));
+    json_object_set_new(j, "rejected", rejected(s, family, t));
     return j;
 }
 

@@ -12,9 +12,13 @@
 #include "templates/abi.h"
 #include <jansson.h>
 
+enum { FAMILIES_REJECTED = 4 };
+
 struct plan_rejected {
-    const char
-        *lowering;    /* the row block lowering taken everywhere that it applies, or "dense" */
+    /* Null: the plan's own; or whose plan of the mask was dearer. */
+    const struct kernel_family *family;
+    /* The row block lowering taken everywhere that it applies, or "dense"; of another family's plan its summary. */
+    char lowering[80];
     double predicted; /* seconds for one sequence and one head */
 };
 
@@ -28,7 +32,7 @@ struct plan_summary {
     double predicted, dense_predicted, floor;
     const char *bound;           /* "compute", "memory", "exp": what binds the floor */
     struct effort effort, dense; /* of the plan; of every tile, packing of operands included */
-    struct plan_rejected rejected[LOWERINGS_MOST];
+    struct plan_rejected rejected[LOWERINGS_MOST + FAMILIES_REJECTED];
     uint32_t n_rejected;
 };
 
@@ -42,7 +46,6 @@ struct plan {
     uint32_t n, heads, layers, n_masks; /* n_masks: distinct patterns */
     uint32_t *at;                       /* [layers * heads], as in struct mask */
     uint32_t block_rows;
-    const struct kernel_family *family; /* of the forward pass */
     uint32_t can; /* what the kernels of all passes can do (enum family_can) */
     const struct target *target;
     const struct machine *machine;
@@ -63,21 +66,20 @@ struct plan_options {
     /* Tables of these prices, as a measurement found; null: the cheapest. A name that is none of the portfolio's for
        this mask is as null. */
     const char *forward, *transposed;
+    /* Null, or the family of all passes that it takes; one that takes none is an error. */
+    const struct kernel_family *family;
 };
 
 /* A new plan, checked against the mask in debug builds, or null with *e set. Of several plans that kernels
-   could run it is the best. Code is emitted for its config. */
-struct plan *plan_build_with(const struct mask *m, const struct target *t,
-                             const struct kernel_request *r, const struct machine *machine,
-                             const struct plan_options *o, struct error *e);
-/* The same with zeroed options. */
+   could run it is the best: over the families that take the request, heights of row blocks, and prices of other machines.
+   Code is emitted for its config. Options: null is zeroed. */
 struct plan *plan_build(const struct mask *m, const struct target *t,
                         const struct kernel_request *r, const struct machine *machine,
-                        struct error *e);
-/* A plan of tables that are there, as a kernel file has them: what it is predicted to take. Nothing is planned; the
-   tables are copied. What other lowerings would cost, and dense, is not known: plan_predict_dense() has no meaning. */
+                        const struct plan_options *o, struct error *e);
+/* A plan of tables that are there, as a kernel file has them, for the config's request and families: what it is predicted to
+   take. Nothing is planned; the tables are copied. What other lowerings would cost, and dense, is not known: plan_predict_dense() has no meaning. */
 struct plan *plan_of_tables(const struct mask *m, const struct target *t,
-                            const struct kernel_request *r, const struct machine *machine,
+                            const struct kernel_config *c, const struct machine *machine,
                             const struct plan_pass *forward, const struct plan_pass *transposed,
                             struct error *e);
 
@@ -86,10 +88,11 @@ struct plan_choice {
     char forward[32], transposed[32]; /* as in plan_options */
     double seconds;                   /* all passes and layers, one sequence, one worker */
 };
-/* The cheapest of them that differ, the cheapest first. Returns how many, at most `most`; 0 with *e set. */
+/* The cheapest of them that differ, the cheapest first, all of one family: `family` where that is not null. Returns how many, at most `most`; 0 with *e set. */
 uint32_t plan_choices(const struct mask *m, const struct target *t,
                       const struct kernel_request *r, const struct machine *machine,
-                      struct plan_choice *ret, uint32_t most, struct error *e);
+                      const struct kernel_family *family, struct plan_choice *ret,
+                      uint32_t most, struct error *e);
 /* Would it be the same for another target, the request and the machine the same? */
 bool plan_suits(const struct plan *p, const struct target *t, const struct kernel_request *r);
 void plan_destroy(struct plan *p);

@@ -81,12 +81,12 @@ static void open_portfolio(struct portfolio *f, const struct plan_problem *probl
     if (!worth_trying(own) || packs_nothing(own))
         return;
     if (own->forward.kernels.diagonal_most && !own->forward.halves)
-        add_plan(f, plan_make(problem, &lines, NULL));
+        add_plan(f, plan_of_way(problem, &lines, NULL));
     if (packs_nothing(f->plan[f->count - 1]))
         return;
     for (const struct machine *row = machines; row->name; row++)
         if (may_choose(row, problem->machine) && f->count + 1 < PLANS_MOST)
-            add_plan(f, plan_make(problem, &(struct plan_way){row, NULL}, NULL));
+            add_plan(f, plan_of_way(problem, &(struct plan_way){row, NULL}, NULL));
     add_plan(f, mix_row_blocks(problem, f->plan, f->count, NULL));
 }
 

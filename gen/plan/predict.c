@@ -209,7 +209,10 @@ static bool is_backward(const struct plan *p, bool backward)
 /* On a GPU dX takes launches of its own: tiles, sums over chunks, sums along diagonals. */
 static double bias_launches(const struct plan *p)
 {
-    return p->config.request.bias ? p->family->bias_launches * p->machine->launch : 0;
+    return p->config.request.bias
+               ? family_of(p->target, &p->config, FAMILY_BACKWARD)->bias_launches *
+                     p->machine->launch
+               : 0;
 }
 
 static double model(const struct plan *p, bool backward, uint32_t layer, uint32_t batch,

@@ -79,17 +79,13 @@ static void add_launch(const struct plan *p, bool backward, uint32_t batch, uint
     text_add(out, "\n");
 }
 
-/* The families of the passes, where there is a choice. */
 static void add_families(const struct plan *p, struct text *out)
 {
-    const struct kernel_request *r = &p->config.request;
-    const struct kernel_family *backward = family_of(p->target, r, FAMILY_BACKWARD);
-    if (!p->family->title)
-        return;
-    text_add(out, "  forward by %s", p->family->title);
-    if (r->backward)
-        text_add(out, ", backward by %s", backward->title ? backward->title : backward->name);
-    text_add(out, p->config.tall ? ", strips of %u rows\n" : "\n", p->block_rows);
+    const struct kernel_config *c = &p->config;
+    text_add(out, "  forward by %s", family_of(p->target, c, FAMILY_FORWARD)->name);
+    if (c->request.backward)
+        text_add(out, ", backward by %s", family_of(p->target, c, FAMILY_BACKWARD)->name);
+    text_add(out, c->tall ? ", strips of %u rows\n" : "\n", p->block_rows);
 }
 
 static void add_head(const struct plan *p, uint32_t batch, uint32_t threads, struct text *out)
@@ -137,8 +133,10 @@ static void add_figures(const struct plan_summary *s, struct text *out)
     add_seconds(out, s->floor);
     text_add(out, " (%s)\n    rejected ", s->bound);
     for (uint32_t k = 0; k < s->n_rejected; k++) {
-        text_add(out, "%s %s ", k ? "," : "", s->rejected[k].lowering);
-        add_seconds(out, s->rejected[k].predicted);
+        const struct plan_rejected *r = &s->rejected[k];
+        text_add(out, "%s %s%s%s ", k ? "," : "", r->family ? r->family->name : "",
+                 r->family ? ": " : "", r->lowering);
+        add_seconds(out, r->predicted);
     }
     text_add(out, s->n_rejected ? "\n" : " nothing\n");
 }

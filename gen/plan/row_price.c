@@ -41,7 +41,7 @@ struct row_pricer *row_pricer_new(uint32_t heads, const struct target *t,
     struct mask *none = empty_mask(heads, r->length);
     const struct plan_problem problem = {none, t, &config, machine};
     const struct plan_way way = {machine, NULL};
-    struct plan *plan = plan_make(&problem, &way, e);
+    struct plan *plan = plan_of_way(&problem, &way, e);
     mask_destroy(none);
     if (!plan)
         return NULL;

@@ -145,7 +145,8 @@ struct effort pack_effort(const struct plan *p, uint32_t uses)
 {
     struct effort e = {{0}};
     bool panels = uses & ABI_PACKED_KINDS;
-    bool rows = uses && dtype_bytes(p->config.request.dtype) == 2 && !p->family->matrix;
+    bool rows = uses && dtype_bytes(p->config.request.dtype) == 2 &&
+                !family_is_matrix(p->target, &p->config);
     e.count[UNIT_PACK] = (double)(panels + rows) * p->n;
     return e;
 }
@@ -161,7 +162,9 @@ static void list_rejected(struct plan_summary *s, const struct plan_alone *alone
             l == &lowering_dense
                 ? s->dense_predicted
                 : alone->seconds[k] + (ABI_PACKED_KINDS >> l->kind & 1 ? pack : 0);
-        s->rejected[s->n_rejected++] = (struct plan_rejected){l->name, seconds};
+        struct plan_rejected *r = &s->rejected[s->n_rejected++];
+        *r = (struct plan_rejected){.predicted = seconds};
+        snprintf(r->lowering, sizeof r->lowering, "%s", l->name);
     }
 }
 

@@ -86,7 +86,7 @@ double search_predict(const struct search *x, const struct mask *m, struct error
     const struct plan_options plain = {.plain =
                                            true}; /* as row blocks are priced; and no dearer */
     struct plan *p =
-        plan_build_with(more ? more : m, x->r->target, &x->kernel, x->r->machine, &plain, e);
+        plan_build(more ? more : m, x->r->target, &x->kernel, x->r->machine, &plain, e);
     double seconds = p ? sum_layers(x, p) : -1;
     plan_destroy(p);
     mask_destroy(more);

@@ -17,7 +17,9 @@ static const char *const cuda_targets[] = {"sm_80", "sm_90a", "compute_80", NULL
 /* Without work for the matrix unit a target that has one would be the next one under another name. */
 static bool suits(const struct target *t, const struct kernel_request *r)
 {
-    return t->kind == TARGET_CPU && (!r || !t->matrix_machine || family_is_matrix(t, r));
+    return t->kind == TARGET_CPU &&
+           (!r || !t->matrix_machine ||
+            family_is_matrix(t, &(struct kernel_config){.request = *r}));
 }
 
 const char *machine_cpu_target(const struct kernel_request *r)

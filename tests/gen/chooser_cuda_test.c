@@ -27,7 +27,7 @@ static struct plan *cuda_plan(struct mask *m, uint32_t head_dim)
     struct error e = {0};
     struct kernel_request f = {.dtype = ABI_BF16, .head_dim = head_dim, .backward = true};
     const struct target *t = target_find("sm_80", &e);
-    struct plan *p = plan_build(m, t, &f, machine_find(family_machine(t, &f), &e), &e);
+    struct plan *p = plan_build(m, t, &f, machine_find(family_machine(t, &f), &e), NULL, &e);
     if (!p || plan_check(p, m, &e))
         fail_msg("%s", e.text);
     return p;

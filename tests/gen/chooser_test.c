@@ -13,7 +13,8 @@ static struct plan *cpu_plan(const struct mask *m)
 {
     struct error e = {0};
     struct kernel_request f = {.head_dim = 64, .backward = true};
-    return plan_build(m, target_find("x86-64-v4", &e), &f, machine_find("x86-avx512", &e), &e);
+    return plan_build(m, target_find("x86-64-v4", &e), &f, machine_find("x86-avx512", &e), NULL,
+                      &e);
 }
 
 static bool none(uint32_t n, uint32_t i, uint32_t j)
@@ -156,7 +157,7 @@ static void test_shared_columns(void **state)
     struct mask *m = formula_mask(2048, summary_columns);
     const struct kernel_request f = {.head_dim = 64, .dtype = ABI_BF16, .length = 2048};
     const struct target *t = target_find("x86-64-amx", &e);
-    struct plan *p = plan_build(m, t, &f, machine_find(family_machine(t, &f), &e), &e);
+    struct plan *p = plan_build(m, t, &f, machine_find(family_machine(t, &f), &e), NULL, &e);
     uint32_t all, kept = count_kept(&p->forward, &all);
     assert_true(p->config.gathers_kept > GATHERS_KEPT);
     assert_true(2 * kept > all);
@@ -187,8 +188,8 @@ static void test_lines_alone(void **state)
         struct error e = {0};
         struct mask *m = formula_mask(2048, on[k]);
         struct kernel_request f = {.dtype = ABI_BF16, .head_dim = 64, .backward = true};
-        struct plan *p =
-            plan_build(m, target_find("x86-64-amx", &e), &f, machine_find("x86-amx", &e), &e);
+        struct plan *p = plan_build(m, target_find("x86-64-amx", &e), &f,
+                                    machine_find("x86-amx", &e), NULL, &e);
         assert_non_null(p);
         const u32 packed = 1u << ABI_TILES | 1u << ABI_BLOCKS | 1u << ABI_COLUMNS;
         assert_true(p->forward.uses & 1u << ABI_DIAGONAL && !(p->forward.uses & packed));
@@ -232,7 +233,7 @@ static double scattered_gain(const char *mask, uint32_t head_dim, enum abi_dtype
     struct mask *m = mask_load(&request, NULL, &e);
     assert_non_null(m);
     struct plan *p =
-        plan_build(m, target_find("x86-64-v3", &e), &f, machine_find("x86-avx2", &e), &e);
+        plan_build(m, target_find("x86-64-v3", &e), &f, machine_find("x86-avx2", &e), NULL, &e);
     assert_non_null(p);
     const double gain = plan_predict_dense(p, false, 0, 1, 1) / plan_predict(p, false, 0, 1, 1);
     *ret_dense = !strcmp(p->forward.summary[0].lowering, "dense") &&

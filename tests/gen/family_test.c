@@ -64,9 +64,9 @@ static void test_first_that_applies(void **state)
     struct error e;
     for (uint32_t k = 0; k < ROWS; k++) {
         const struct target *t = target_find(row[k].target, &e);
-        const struct kernel_request r = request_of(k);
-        assert_string_equal(family_of(t, &r, FAMILY_FORWARD)->name, row[k].forward);
-        assert_string_equal(family_of(t, &r, FAMILY_BACKWARD)->name, row[k].backward);
+        const struct kernel_config c = {.request = request_of(k)};
+        assert_string_equal(family_of(t, &c, FAMILY_FORWARD)->name, row[k].forward);
+        assert_string_equal(family_of(t, &c, FAMILY_BACKWARD)->name, row[k].backward);
     }
 }
 
@@ -107,7 +107,8 @@ static void test_can(void **state)
     struct error e;
     for (size_t k = 0; k < sizeof abilities / sizeof *abilities; k++) {
         const struct ability *a = &abilities[k];
-        uint32_t can = family_can(target_find(a->target, &e), &a->request);
+        const struct kernel_config c = {.request = a->request};
+        uint32_t can = family_can(target_find(a->target, &e), &c);
         assert_int_equal(can & a->can, a->can);
         assert_int_equal(can & a->cannot, 0);
     }
@@ -157,8 +158,8 @@ static void test_emitted(void **state)
     for (uint32_t k = 0; k < ROWS; k++) {
         const struct target *t = target_find(row[k].target, &e);
         const struct kernel_config c = {.request = request_of(k)};
-        const struct kernel_family *forward = family_of(t, &c.request, FAMILY_FORWARD);
-        const struct kernel_family *backward = family_of(t, &c.request, FAMILY_BACKWARD);
+        const struct kernel_family *forward = family_of(t, &c, FAMILY_FORWARD);
+        const struct kernel_family *backward = family_of(t, &c, FAMILY_BACKWARD);
         struct source *s = emit_source(t, &c);
         assert_true(has_folder(s, forward->folder) && has_folder(s, backward->folder));
         assert_true(has_folder(s, forward->forward_unit));

@@ -162,7 +162,7 @@ static uint32_t items_of(const char *mask, const char *target, const struct kern
     struct error e = {0};
     struct mask *m = load(mask);
     const struct target *t = target_find(target, &e);
-    struct plan *p = plan_build(m, t, r, machine_find(family_machine(t, r), &e), &e);
+    struct plan *p = plan_build(m, t, r, machine_find(family_machine(t, r), &e), NULL, &e);
     assert_non_null(p);
     assert_int_equal(plan_check(p, m, &e), 0);
     uint32_t count = 0;
@@ -207,12 +207,12 @@ static void test_targets_apart(void **state)
                         *dots = target_find("x86-64-bf16", &e),
                         *amx = target_find("x86-64-amx", &e);
     const struct machine *machine = machine_find("x86-amx", &e);
-    struct plan *p = plan_build(m, amx, &half, machine, &e);
+    struct plan *p = plan_build(m, amx, &half, machine, NULL, &e);
     assert_non_null(p);
     assert_true(plan_suits(p, amx, &half));
     assert_false(plan_suits(p, dots, &half) || plan_suits(p, v4, &half));
     plan_destroy(p);
-    p = plan_build(m, v4, &plain, machine, &e);
+    p = plan_build(m, v4, &plain, machine, NULL, &e);
     assert_non_null(p);
     assert_true(plan_suits(p, v3, &plain) && plan_suits(p, amx, &plain));
     plan_destroy(p);

@@ -33,7 +33,7 @@ static struct plan *build(const struct case_of *c, const struct machine *machine
     const struct plan_options plain = {.plain = true};
     struct mask *m = mask_load(&request, NULL, &e);
     struct plan *p =
-        m ? plan_build_with(m, target_find("x86-64-v4", &e), &r, machine, &plain, &e) : NULL;
+        m ? plan_build(m, target_find("x86-64-v4", &e), &r, machine, &plain, &e) : NULL;
     if (!p)
         fail_msg("%s: %s", c->mask, e.text);
     mask_destroy(m);

@@ -66,7 +66,7 @@ static struct plan *random_plan(struct random *r, const struct mask *m, struct s
     struct kernel_request f = {.head_dim = dims[random_below(r, 4)], .backward = true};
     f.dtype = random_below(r, 2) ? ABI_F32 : ABI_BF16;
     s->machine = random_machine(r, t, &f);
-    struct plan *p = plan_build(m, t, &f, &s->machine, &e);
+    struct plan *p = plan_build(m, t, &f, &s->machine, NULL, &e);
     if (!p)
         fail_msg("%s", e.text);
     return p;

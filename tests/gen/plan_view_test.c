@@ -25,7 +25,7 @@ static struct plan *plan_gallery(const char *name, const char *target, struct ma
     f.dtype = t->matrix_machine ? ABI_BF16 : ABI_F32; /* what its matrix unit takes */
     *m = mask_load(&request, NULL, &e);
     struct plan *p =
-        *m ? plan_build(*m, t, &f, machine_find(family_machine(t, &f), &e), &e) : NULL;
+        *m ? plan_build(*m, t, &f, machine_find(family_machine(t, &f), &e), NULL, &e) : NULL;
     if (!p || plan_check(p, *m, &e))
         fail_msg("%s: %s", name, e.text);
     return p;

@@ -37,7 +37,7 @@ static struct plan *build(const struct mask *m, uint32_t row, enum abi_dtype dty
     const struct kernel_request r = {
         .dtype = dtype, .head_dim = 64, .backward = true, .length = m->n};
     const struct target *t = target_find(rows[row][1], &e);
-    struct plan *p = plan_build_with(m, t, &r, machine_find(rows[row][0], &e), o, &e);
+    struct plan *p = plan_build(m, t, &r, machine_find(rows[row][0], &e), o, &e);
     if (!p || plan_check(p, m, &e))
         fail_msg("%s: %s", rows[row][0], e.text);
     return p;
@@ -102,8 +102,8 @@ static void test_known_gains(void **state)
 static void check_tables(const struct plan *p, const struct mask *m)
 {
     struct error e = {0};
-    struct plan *q = plan_of_tables(m, p->target, &p->config.request, p->machine, &p->forward,
-                                    &p->transposed, &e);
+    struct plan *q =
+        plan_of_tables(m, p->target, &p->config, p->machine, &p->forward, &p->transposed, &e);
     if (!q || plan_check(q, m, &e))
         fail_msg("%s", e.text);
     for (int backward = 0; backward < 2; backward++) {
@@ -124,7 +124,7 @@ static uint32_t check_choices(const char *name, uint32_t n, uint32_t row)
     struct mask *m = load(name, n);
     const struct kernel_request r = {.head_dim = 64, .backward = true, .length = n};
     const struct target *t = target_find(rows[row][1], &e);
-    uint32_t count = plan_choices(m, t, &r, machine_find(rows[row][0], &e), c, MOST, &e);
+    uint32_t count = plan_choices(m, t, &r, machine_find(rows[row][0], &e), NULL, c, MOST, &e);
     for (uint32_t k = 0; k < count; k++) {
         struct plan_options o = {.forward = c[k].forward, .transposed = c[k].transposed};
         struct plan *p = build(m, row, ABI_F32, &o);

@@ -3,8 +3,7 @@
    backward: a covering array, drawn greedily. `covering_test --full` runs the full product (days: take
    a slice with --full K/N); --few the first rows; --seed S draws other rows; --list names each. */
 #include "tests/support/covering.h"
-#include "tests/support/known_text.h"
-#include "tests/support/subject.h"
+#include "tests/support/known_subject.h"
 #include "tests/support/test.h"
 #include <stdio.h>
 #include <stdlib.h>
@@ -125,16 +124,14 @@ static struct cache_key key_of_rows(const struct state *s, const struct pairs_ro
                                     uint32_t count)
 {
     const struct target *t = s->target[rows->value[KERNEL]];
-    const char *name = subject_name(t);
-    struct cache_key key = cache_key(name, strlen(name));
+    struct cache_key key = {0};
     for (const struct pairs_row *r = rows; r < rows + count; r++) {
         const char *const *mask = masks[r->value[MASK]];
-        struct kernel_case c = {.mask = mask[0],
-                                .target = strcmp(name, t->name) ? "x86-64-amx" : name};
-        c.request = covering_request(r, (enum abi_dtype)r->value[DTYPE], dims[r->value[DIM]]);
+        const struct kernel_request f =
+            covering_request(r, (enum abi_dtype)r->value[DTYPE], dims[r->value[DIM]]);
         struct mask *m = covering_mask(r, mask[0], mask[1], lengths[r->value[LENGTH]]);
-        c.own = m;
-        key = known_key_join(key, known_key_join(known_text_key(&c), cache_key(r, sizeof *r)));
+        key = known_key_join(
+            key, known_key_join(known_subject_key(m, t, &f), cache_key(r, sizeof *r)));
         mask_destroy(m);
     }
     return key;
@@ -204,16 +201,9 @@ static void set_up(struct state *s)
 /* A list for each last target, with which the array differs. */
 static void start_known(struct state *s)
 {
-    static const char *const files[] = {"tests/kernels/covering_test.c",
-                                        "tests/support/subject.c",
-                                        "tests/support/tiles/cpu/matrix/*.h",
-                                        "runtime/device/cpu*.[ch]",
-                                        "runtime/compile/compile.c",
-                                        "runtime/compile/host.c",
-                                        NULL};
     snprintf(s->list, sizeof s->list, "covering_%s",
              s->target[s->covering.pairs.values[KERNEL] - 1]->name);
-    known_start_files(&s->known, s->list, files, s->covering.update);
+    known_start_subject(&s->known, "covering", s->list, s->covering.update);
 }
 
 int main(int argc, char **argv)

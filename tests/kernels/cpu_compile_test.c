@@ -75,7 +75,9 @@ static void must_compile(const struct target *t, uint32_t shape, const char *mor
 /* Without work for a matrix unit the text is that of the level below. */
 static bool has_text(const struct target *t, uint32_t shape)
 {
-    return t->kind == TARGET_CPU && (!t->matrix_machine || family_is_matrix(t, &shapes[shape]));
+    return t->kind == TARGET_CPU &&
+           (!t->matrix_machine ||
+            family_is_matrix(t, &(struct kernel_config){.request = shapes[shape]}));
 }
 
 static bool is_clang(void)

@@ -118,7 +118,8 @@ struct kernel_case cuda_row_case(const struct pairs_row *r, const struct mask *m
                                 .own = m,
                                 .n = m->n,
                                 .request = *f,
-                                .tiled = cuda_row_is_tiled(r)};
+                                .tiled = cuda_row_is_tiled(r),
+                                .family = cuda_row_is_resident(r) ? "cuda_resident" : NULL};
 }
 
 void cuda_row_name(const struct pairs_row *r, char *ret, size_t capacity)

@@ -61,7 +61,9 @@ void cuda_traits_find(const struct pairs_row *r, bool has[TRAITS])
     struct kernel_request f;
     struct mask *m = cuda_row_mask(r, &f);
     f.length = cuda_row_is_tiled(r) ? 0 : m->n;
-    struct plan *p = plan_build(m, t, &f, machine_find(family_machine(t, &f), &e), &e);
+    const struct kernel_case c = cuda_row_case(r, m, &f);
+    const struct plan_options o = {.family = c.family ? family_find(c.family, &e) : NULL};
+    struct plan *p = plan_build(m, t, &f, machine_find(family_machine(t, &f), &e), &o, &e);
     if (!p)
         fail_msg("%s", e.text);
     memset(has, 0, TRAITS * sizeof *has);

@@ -108,7 +108,7 @@ static void test_prices_are_for_this_work(void **state)
         struct mask_request request = {.name = g->name, .n = 400, MASK_REQUEST_DEFAULTS};
         struct mask *m = mask_load(&request, NULL, &e);
         struct plan *p =
-            m ? plan_build(m, t, &f, machine_find(family_machine(t, &f), &e), &e) : NULL;
+            m ? plan_build(m, t, &f, machine_find(family_machine(t, &f), &e), NULL, &e) : NULL;
         if (!p)
             fail_msg("%s: %s", g->name, e.text);
         for (int k = 0; k < 2; k++)

@@ -124,7 +124,8 @@ static void check_header(const struct target *t, const struct kernel_request *r,
     assert_non_null(m);
     struct kernel_request asked = *r;
     asked.length = m->n;
-    struct plan *p = plan_build(m, t, &asked, machine_find(family_machine(t, &asked), &e), &e);
+    struct plan *p =
+        plan_build(m, t, &asked, machine_find(family_machine(t, &asked), &e), NULL, &e);
     assert_non_null(p);
     assert_true(p->config.gathers_kept <= GATHERS_KEPT_MOST);
     assert_true(!p->config.gathers_kept || t->matrix_machine);

@@ -91,7 +91,7 @@ static struct fixture *make(struct mask *m, bool backward, enum abi_transform tr
                                                   .dropout = true,
                                                   .backward = backward};
     f->plan = plan_build(f->mask, target_find("x86-64-v3", &e), &f->artifact.request,
-                         machine_find("x86-avx2", &e), &e);
+                         machine_find("x86-avx2", &e), NULL, &e);
     must(f->plan, &e);
     add_plan(f);
     add_target(&f->artifact, "x86-64-v3", NULL, backward);

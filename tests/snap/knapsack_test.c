@@ -152,7 +152,7 @@ static double plan_seconds(const struct mask *m, const struct snap_request *r, d
     struct error e = {0};
     struct kernel_request k = r->kernel;
     k.length = m->n;
-    struct plan *p = plan_build(m, r->target, &k, r->machine, &e);
+    struct plan *p = plan_build(m, r->target, &k, r->machine, NULL, &e);
     assert_non_null(p);
     struct effort effort = p->forward.summary[0].effort;
     *ret_pack = p->price[PASS_FORWARD].pack_row * effort.count[UNIT_PACK];

@@ -28,7 +28,7 @@ static double predict(const struct mask *m, const struct snap_request *r)
     struct error e = {0};
     struct kernel_request kernel = r->kernel;
     kernel.length = m->n;
-    struct plan *p = plan_build(m, r->target, &kernel, r->machine, &e);
+    struct plan *p = plan_build(m, r->target, &kernel, r->machine, NULL, &e);
     assert_non_null(p);
     double sum = 0;
     for (uint32_t l = 0; l < m->layers; l++)

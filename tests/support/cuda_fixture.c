@@ -88,7 +88,10 @@ uint8_t *fixture_file(const struct kernel_case *c, char *(*edit)(const char *tex
     const struct mask *m = load_mask(c);
     struct kernel_request f = c->request; /* with what the mask adds to them */
     f.length = c->tiled ? 0 : m->n;
-    struct plan *p = plan_build(m, t, &f, machine_find(family_machine(t, &f), &e), &e);
+    const struct plan_options options = {.family =
+                                             c->family ? family_find(c->family, &e) : NULL};
+    struct plan *p =
+        plan_build(m, t, &f, machine_find(family_machine(t, &f), &e), &options, &e);
     if (!p)
         fail_msg("%s: %s", c->mask, e.text);
     struct source *s = emit_source(t, &p->config);

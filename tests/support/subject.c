@@ -65,7 +65,8 @@ uint32_t subject_targets(const struct target **ret, uint32_t storage)
 
 bool subject_repeats(const struct target *t, const struct kernel_request *f)
 {
-    return t->kind == TARGET_CPU && t->matrix_machine && !family_is_matrix(t, f);
+    return t->kind == TARGET_CPU && t->matrix_machine &&
+           !family_is_matrix(t, &(struct kernel_config){.request = *f});
 }
 
 static uint8_t *write(const struct compile_request *r, uint64_t *ret_size)

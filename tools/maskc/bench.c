@@ -20,8 +20,8 @@ static int bench_file(struct bench *b, const char *path, struct error *e)
             "%s: a kernel file has its own length, dtype and targets: no -n, --dtype, --target",
             path);
     if (o->measure_plans || o->heads || o->head_dim || o->transform || o->bias || o->machine ||
-        o->kv_heads || o->kv_length || o->tensor || o->dam || o->border || o->has_threshold ||
-        o->has_keep)
+        o->family || o->kv_heads || o->kv_length || o->tensor || o->dam || o->border ||
+        o->has_threshold || o->has_keep)
         return error_set(e, ERROR_INPUT,
                          "%s: a kernel file is compiled: no options of the mask or the kernel",
                          path);
@@ -49,6 +49,7 @@ static int race(const struct bench *b, struct compile_request *r, const struct m
                                    .target = r->targets[0],
                                    .request = &r->request,
                                    .machine = machine,
+                                   .family = r->plan.family,
                                    .plans = o->measure_plans,
                                    .problem = bench_problem(o, m, &r->request, 0)};
     return machine && !problem_fits(&race.problem, e) ? measure_plans(&race, ret, e) : -1;
@@ -69,11 +70,12 @@ static int bench_mask(struct bench *b, const char *name, uint32_t n, const char 
     struct mask *m = options_kernel_mask(&o, name, n, 12, &r.request, e);
     struct plan_choice choice = {0};
     struct bench_compiler best = b->compiler;
+    best.plan = r.plan;
     int code = m ? 0 : -1;
     if (!code && o.measure_plans) {
         code = race(b, &r, m, name, &choice, e);
-        best.plan =
-            (struct plan_options){.forward = choice.forward, .transposed = choice.transposed};
+        best.plan.forward = choice.forward;
+        best.plan.transposed = choice.transposed;
     }
     code = code || bench_compile(&best, m, target[0], &r.request, &k, e) ? -1 : 0;
     mask_destroy(m);

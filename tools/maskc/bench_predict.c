@@ -58,6 +58,30 @@ struct problem bench_problem(const struct options *o, const struct mask *m,
     return p;
 }
 
+/* The family of a pass, as the plan in the file names it; null where it does not. */
+static const struct kernel_family *family_in_file(const json_t *plan, const char *pass)
+{
+    const json_t *masks = json_object_get(plan, "masks");
+    for (size_t k = 0; k < json_array_size(masks); k++) {
+        const json_t *entry = json_array_get(masks, k);
+        const char *name = json_string_value(json_object_get(entry, "family"));
+        if (name && !strcmp(json_string_value(json_object_get(entry, "pass")), pass))
+            return family_find(name, NULL);
+    }
+    return NULL;
+}
+
+static struct kernel_config config_of_file(const struct artifact *a,
+                                           const struct artifact_plan *plan)
+{
+    json_t *j = json_loads(plan->json, 0, NULL);
+    const struct kernel_config c = {.request = a->request,
+                                    .forward = family_in_file(j, "forward"),
+                                    .backward = family_in_file(j, "backward")};
+    json_decref(j);
+    return c;
+}
+
 struct plan *bench_plan(const struct maskc_kernel *k, const struct calibration *calibration,
                         struct error *e)
 {
@@ -68,7 +92,8 @@ struct plan *bench_plan(const struct maskc_kernel *k, const struct calibration *
         target ? machine_named(plan->machine, calibration, target, e) : NULL;
     struct plan_pass forward = plan->forward;
     forward.block_rows = plan->block_rows;
-    return machine ? plan_of_tables(a->mask, target, &a->request, machine, &forward,
+    const struct kernel_config config = config_of_file(a, plan);
+    return machine ? plan_of_tables(a->mask, target, &config, machine, &forward,
                                     &plan->transposed, e)
                    : NULL;
 }

@@ -243,7 +243,7 @@ static uint32_t begin_rows(struct fitted f[ROWS], const struct subject *s, struc
     for (int k = 0; k < ROWS; k++) {
         struct kernel_request request = {.dtype = dtypes[k], .head_dim = 64, .backward = true};
         const struct target *t = target_of(s, &request);
-        if (k && !family_is_matrix(t, &request))
+        if (k && !family_is_matrix(t, &(struct kernel_config){.request = request}))
             break;
         f[count].row = machine_find(family_machine(t, &request), e);
         f[count].dtype = dtypes[k];

@@ -20,7 +20,8 @@ int command_request(const struct options *o, const char *default_targets,
     if (options_request(o, NULL, &ret->request, e) ||
         targets_resolve(list, &ret->request, target, ARTIFACT_MAX_TARGETS, &ret->n_targets,
                         e) ||
-        (o->machine && strcmp(o->machine, CALIBRATED) && !machine_find(o->machine, e)))
+        (o->machine && strcmp(o->machine, CALIBRATED) && !machine_find(o->machine, e)) ||
+        (o->family && !(ret->plan.family = family_find(o->family, e))))
         return -1;
     for (uint32_t t = 0; t < ret->n_targets; t++)
         if (kernel_request_check(&ret->request, target[t], e))

@@ -107,7 +107,8 @@ static int emit(const struct options *o, struct error *e)
         machine_choose(r.machine, r.calibration, target[0], &r.request, e);
     r.request.length = m ? m->n : 0;
     const bool known = m && !kernel_request_check(&r.request, target[0], e);
-    struct plan *p = known && machine ? plan_build(m, target[0], &r.request, machine, e) : NULL;
+    struct plan *p =
+        known && machine ? plan_build(m, target[0], &r.request, machine, &r.plan, e) : NULL;
     int code = -1;
     if (p) {
         struct source *s = emit_source(target[0], &p->config);

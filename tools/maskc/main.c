@@ -24,7 +24,7 @@ static const struct command commands[] = {
      O(LENGTH) | O(JSON), 0, 0, command_gallery},
     {"plan", "MASK", "what is visited how, and what it is predicted to cost",
      "Plans for the first target. Nothing is compiled. A one-head mask is repeated to 12 heads.",
-     OPTIONS_MASK | OPTIONS_KERNEL | OPTIONS_KEYS | O(MEASURED) | O(BATCH) | O(THREADS) | O(JSON), 1, 1, command_plan},
+     OPTIONS_MASK | OPTIONS_KERNEL | OPTIONS_KEYS | O(FAMILY) | O(MEASURED) | O(BATCH) | O(THREADS) | O(JSON), 1, 1, command_plan},
     {"snap", "P", "the mask that keeps the most of an importance within a time",
      "P says what each entry is worth: .npy or .safetensors of floats [n,n], [H,n,n] or [L,H,n,n] (attention that was "
      "measured), a boolean mask, or with --dam the parameters of a learned mask. The time is what plans are predicted to "
@@ -36,9 +36,9 @@ static const struct command commands[] = {
      O(UNIFORM) | O(KEEP_ROWS) | O(MEASURE) | OPTIONS_KERNEL | O(BATCH) | O(THREADS) | O(CLOCK) | O(OUTPUT) | O(JSON),
      1, 1, command_snap},
     {"emit", "MASK", "the source, compilable by hand", NULL,
-     OPTIONS_MASK | OPTIONS_KERNEL | OPTIONS_KEYS | O(OUTPUT), 1, 1, command_emit},
+     OPTIONS_MASK | OPTIONS_KERNEL | OPTIONS_KEYS | O(FAMILY) | O(OUTPUT), 1, 1, command_emit},
     {"compile", "MASK", "a kernel file", NULL,
-     OPTIONS_MASK | OPTIONS_KERNEL | OPTIONS_KEYS | O(MEASURED) | O(OUTPUT), 1, 1, command_compile},
+     OPTIONS_MASK | OPTIONS_KERNEL | OPTIONS_KEYS | O(FAMILY) | O(MEASURED) | O(OUTPUT), 1, 1, command_compile},
     {"info", "FILE.mkb", "what a kernel file holds", NULL, O(JSON), 1, 1, command_info},
     {"verify", "FILE.mkb", "a kernel file against the float64 reference",
      "Forward and backward, every distinct layer, ragged and packed batches, shorter sequences, dropout "
@@ -54,7 +54,7 @@ static const struct command commands[] = {
      "Ours and dense are launched by turns, with --soft or --dropout also the same kernel without. A one-head mask "
      "is repeated to 12 heads.",
      O(LENGTHS) | OPTIONS_MASK_ONE | O(TARGET) | O(DTYPES) | O(HEAD_DIM) | O(TRANSFORM) | O(FORWARD_ONLY) |
-     O(BIAS) | OPTIONS_KEYS | O(MACHINE) | O(BATCH) | O(PASS) | O(THREADS) | O(CLOCK) | O(DEVICE) | O(DROPOUT_MEASURED) | O(SECONDS_EACH) |
+     O(BIAS) | OPTIONS_KEYS | O(MACHINE) | O(FAMILY) | O(BATCH) | O(PASS) | O(THREADS) | O(CLOCK) | O(DEVICE) | O(DROPOUT_MEASURED) | O(SECONDS_EACH) |
      O(MEASURE_PLANS) |
      O(JSON) | O(PLOT),
      1, OPTIONS_MAX_ARGUMENTS, command_bench},

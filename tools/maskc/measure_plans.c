@@ -112,8 +112,8 @@ int measure_plans(const struct plan_race *race, struct plan_choice *ret, struct 
     const uint32_t most = race->plans < ROUNDS_CONTENDERS ? race->plans : ROUNDS_CONTENDERS;
     const struct options *o = race->compiler->o;
     progress_show("plans");
-    r.n =
-        plan_choices(race->mask, race->target, race->request, race->machine, r.choice, most, e);
+    r.n = plan_choices(race->mask, race->target, race->request, race->machine, race->family,
+                       r.choice, most, e);
     int code = r.n && !compile_all(&r, e) && !open_trials(&r, o->threads, e) &&
                        !time_all(&r, o->seconds > 0 ? o->seconds : 1, e)
                    ? 0

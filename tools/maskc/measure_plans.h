@@ -11,8 +11,9 @@ struct plan_race {
     const struct target *target;
     const struct kernel_request *request;
     const struct machine *machine;
-    struct problem problem; /* what is launched */
-    uint32_t plans;         /* how many, at most ROUNDS_CONTENDERS */
+    const struct kernel_family *family; /* null, or that of all plans */
+    struct problem problem;             /* what is launched */
+    uint32_t plans;                     /* how many, at most ROUNDS_CONTENDERS */
 };
 
 /* Times them in both passes, tells each on stderr, stores the fastest (runtime/measured.h) and returns it. */

@@ -33,6 +33,7 @@ enum option_id {
     OPTION_ALIGN,
     OPTION_BIAS, /* --bias bias|scale */
     OPTION_MACHINE,
+    OPTION_FAMILY,
     /* what snap looks for */
     OPTION_BUDGET,
     OPTION_BUDGET_US,
@@ -101,7 +102,7 @@ struct options {
     double threshold, keep;
     bool has_threshold, has_keep, has_scale, dam, border;
 
-    const char *target, *dtype, *transform, *machine;
+    const char *target, *dtype, *transform, *machine, *family;
     struct calibration *calibration; /* stored for this machine, or null; main's */
     uint32_t head_dim;
     bool with_dropout, forward_only;

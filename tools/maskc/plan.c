@@ -49,10 +49,11 @@ int command_plan(const struct options *o)
     request.request.length = mask->n;
     struct measured_plans measured;
     const struct measured_plans *fastest = command_measured(o, &measured);
-    const struct plan_options best =
+    struct plan_options best =
         fastest ? measured_options(fastest, mask, target[0], &request.request, machine)
                 : (struct plan_options){0};
-    struct plan *plan = plan_build_with(mask, target[0], &request.request, machine, &best, &e);
+    best.family = request.plan.family;
+    struct plan *plan = plan_build(mask, target[0], &request.request, machine, &best, &e);
     if (plan)
         print(plan, o);
     plan_destroy(plan);

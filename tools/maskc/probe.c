@@ -138,7 +138,7 @@ static int open_probe(struct microbench *l, const struct probe *probe, enum abi_
                  probe->head_dim);
     struct mask *mask = mask_load(&request, NULL, e);
     if (mask)
-        k->plan = plan_build_with(mask, l->target, &f, &k->machine.row[0].machine, &plain, e);
+        k->plan = plan_build(mask, l->target, &f, &k->machine.row[0].machine, &plain, e);
     if (k->plan)
         k->kernel = compile(l, mask, &f, &k->machine, e);
     if (k->plan)

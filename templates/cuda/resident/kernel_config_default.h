@@ -19,19 +19,6 @@ enum {
     RESIDENT_BACKWARD_BLOCKS = 1,
     RESIDENT_BACKWARD_SHARED = 98368, /* Q, K, V, dO, p_smem, 16 words */
 };
-/* of a pass that is too long for this family and takes the tiled one */
-enum {
-    FORWARD_SHARED = 27648,
-    BACKWARD_SHARED = 36864,
-    BIAS_SHARED = 36864,
-    FORWARD_BLOCKS = 3,
-    QUERY_BLOCKS = 3,
-    KEY_BLOCKS = 2,
-    BIAS_BLOCKS = 3,
-    SHARED_ROWS = 0,
-    ROW_PASS = 1,
-    CUT_ROWS = 0,
-};
 enum {
     BACKWARD = 1,
     THREADS = 128,

@@ -252,7 +252,7 @@ static void add(struct budget_plans *plans, const struct candidate *c)
     if (f->bare && tiled_has_row_pass(&x))
         return;
     x.tall = is_tall(f);
-    if (x.tall && !(family_can(target_find(chip->target, NULL), &x.request) & CAN_TALL))
+    if (x.tall && !(family_can(target_find(chip->target, NULL), &x) & CAN_TALL))
         return;
     if (is_family(chip, f, &x))
         *MEMORY_PUSH(plans->plan, plans->count, plans->capacity) =

@@ -46,7 +46,7 @@ int prune_request(const struct prune *p, struct snap_request *ret, struct error 
 int prune_predict(const struct prune *p, const struct snap_request *r, const struct mask *m,
                   double *ret, struct error *e)
 {
-    struct plan *plan = plan_build(m, r->target, &r->kernel, r->machine, e);
+    struct plan *plan = plan_build(m, r->target, &r->kernel, r->machine, NULL, e);
     if (!plan)
         return -1;
     double sum = 0;
