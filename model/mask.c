@@ -2,7 +2,7 @@
 #include "model/mask.h"
 #include "masks/analysis/state.h"
 #include "masks/base/file.h"
-#include "masks/load.h"
+#include "masks/input/load.h"
 #include "masks/write.h"
 #include "model/checkpoint/json.h"
 #include "runtime/artifact/artifact.h"

@@ -2,7 +2,7 @@
 /* The functions of maskc.h that libmaskc alone has: mask and options to a kernel file in memory. */
 #include "masks/base/file.h"
 #include "masks/base/memory.h"
-#include "masks/load.h"
+#include "masks/input/load.h"
 #include "runtime/api.h"
 #include "runtime/compile/compile.h"
 #include "runtime/kernel.h"

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Random numbers of the data: Philox4x32-10 by masks/language/random.h, a stream for each purpose. What is drawn is
+/* Random numbers of the data: Philox4x32-10 by masks/base/random.h, a stream for each purpose. What is drawn is
    a function of the seed and of what it is drawn for, never of threads or of what was drawn before. */
 #pragma once
-#include "masks/language/random.h"
+#include "masks/base/random.h"
 
 enum data_stream {
     STREAM_HELD_OUT = 16, /* which documents are held out */

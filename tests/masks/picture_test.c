@@ -3,8 +3,8 @@
    cannot be; picture_files_test looks at those that can. */
 #include "masks/picture.h"
 #include "masks/picture/panels.h"
-#include "masks/picture/places.h"
 #include "masks/picture/sample.h"
+#include "masks/places.h"
 #include "tests/masks/help.h"
 #include <math.h>
 #include <stdlib.h>

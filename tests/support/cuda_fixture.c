@@ -3,7 +3,7 @@
 #include "tests/support/cuda_fixture.h"
 #include "gen/emit/emit.h"
 #include "masks/base/memory.h"
-#include "masks/load.h"
+#include "masks/input/load.h"
 #include "tests/support/test.h"
 #include <stdlib.h>
 #include <string.h>

@@ -4,7 +4,7 @@
 #include "tools/maskc/probe.h"
 #include "gen/plan/plan.h"
 #include "masks/base/memory.h"
-#include "masks/load.h"
+#include "masks/input/load.h"
 #include "runtime/thread_pool.h"
 #include "tools/maskc/microbench.h"
 #include "tools/maskc/progress.h"

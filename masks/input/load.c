@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Decides what a MASK argument is, hands it to its reader, and applies the common options. */
-#include "masks/load.h"
+#include "masks/input/load.h"
 #include "masks/base/file.h"
 #include "masks/base/memory.h"
+#include "masks/language/gallery.h"
 #include "masks/language/language.h"
 #include "masks/readers/readers.h"
 #include <stdlib.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "masks/picture/places.h"
+#include "masks/places.h"
 #include "masks/base/memory.h"
 #include <stdlib.h>
 #include <string.h>

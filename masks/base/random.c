@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Philox and what is drawn with it; see random.h. No floating point but the one exact product that
    turns a density into an integer. */
-#include "masks/language/random.h"
+#include "masks/base/random.h"
 #include <stdlib.h>
 #include <string.h>
 
