@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "model/train/flops.h"
-#include "model/encoder.h"
+#include "model/engine/encoder.h"
 #include "runtime/calibration.h"
 
 static double mask_share(const struct engine *g)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* See device_subject.h. */
 #include "tests/model/device_subject.h"
-#include "model/encoder.h"
+#include "model/engine/encoder.h"
 #include "runtime/device/emulated_text.h"
 #include "runtime/kernel.h"
 #include <dlfcn.h>

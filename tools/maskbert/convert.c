@@ -3,7 +3,7 @@
 #include "masks/base/file.h"
 #include "model/checkpoint/init.h"
 #include "model/checkpoint/save.h"
-#include "model/mask.h"
+#include "model/mask/model_mask.h"
 #include "runtime/encoder.h"
 #include "tools/maskbert/command.h"
 #include <stdio.h>

@@ -2,8 +2,8 @@
 #include "model/train/run/run_model.h"
 #include "model/checkpoint/init.h"
 #include "model/checkpoint/save.h"
-#include "model/mask.h"
-#include "model/train/drop.h"
+#include "model/mask/drop.h"
+#include "model/mask/model_mask.h"
 #include "runtime/encoder.h"
 
 /* An architecture with the heads that training needs. */

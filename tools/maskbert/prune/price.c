@@ -2,7 +2,7 @@
 /* What a mask costs here: predicted by the plan that the model's attention is compiled by, and measured. */
 #include "gen/plan/plan.h"
 #include "masks/base/memory.h"
-#include "model/encoder.h"
+#include "model/engine/encoder.h"
 #include "runtime/calibration.h"
 #include "runtime/compile/compile.h"
 #include "tools/maskbert/prune/prune.h"
