@@ -94,6 +94,16 @@ class StyleTest(unittest.TestCase):
         self.write("low/b.h", '#include "low/floor/a.h"\n')
         self.complains(arrows, "low/b.h: includes low/floor/a.h")
 
+    def test_arrow_from_a_header_to_its_room(self):
+        page = PAGE.replace("`low/many/` | x | low |", "`low/many/` | x | low/many/few |\n| `low/many/few/` | x | low |")
+        self.write("HACKING.md", page)
+        self.write("low/many/b.c", '#include "low/many/few/a.h"\n')
+        self.assertEqual(list(arrows.complaints()), [])
+        self.write("low/many/b.h", '#include "low/many/few/a.h"\n')
+        self.complains(arrows, "low/many/b.h: includes low/many/few/a.h")
+        self.write("HACKING.md", page.replace("few/` | x | low |", "few/` | x | itself |"))
+        self.assertEqual(list(arrows.complaints()), [])
+
     def test_room_without_a_row(self):
         self.write("low/cellar/b.c", "\n")
         self.complains(arrows, "low/cellar/b.c: includes anything")

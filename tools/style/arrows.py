@@ -49,8 +49,14 @@ def wrong_between_folders(known, path):
             yield f"<{system}>"
 
 
+def is_child(rooms, other, room):
+    """True if `other` is a room inside `room`. A ground floor, which includes only itself, does not count."""
+    return other.startswith(room + "/") and rooms[other].targets != [other]
+
+
 def wrong_between_rooms(rooms, path):
-    """A room's files include only the rooms of its row. Folders without any row are not checked."""
+    """A room's files include only the rooms of its row, and its headers no header of a room inside it. Folders without any
+    row are not checked."""
     room = path.rsplit("/", 1)[0]
     if room not in rooms:
         if path.split("/")[0] in rooms:
@@ -58,7 +64,9 @@ def wrong_between_rooms(rooms, path):
         return
     for ours, _ in includes_of(path):
         other = ours.rsplit("/", 1)[0]
-        if other in rooms and other.split("/")[0] == room.split("/")[0] and other not in rooms[room].targets:
+        if other not in rooms or other.split("/")[0] != room.split("/")[0]:
+            continue
+        if other not in rooms[room].targets or path.endswith(".h") and is_child(rooms, other, room):
             yield ours
 
 
