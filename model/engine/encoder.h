@@ -6,22 +6,17 @@
 #include "model/ops/attention.h"
 #include "model/ops/linear.h"
 
-/* The feed forward is cut into slices of the intermediate size. Each goes up and down again before the
-   next one and adds to the sum: what lies between stays small, and threads that share a small batch take
-   a slice each. */
-enum { FEED_SLICES = 4 };
-
 /* dX = dY W: the same weights transposed, without bias. */
 struct layer_twins {
-    struct linear projection, output;                     /* [H, 3 * columns], [columns, H] */
-    struct linear inner[FEED_SLICES], outer[FEED_SLICES]; /* [H, I / slices], [I / slices, H] */
+    struct linear projection, output; /* [H, 3 * columns], [columns, H] */
+    struct linear *inner, *outer;     /* [feed.slices]: [H, I / slices], [I / slices, H] */
 };
 
 struct layer {
     struct linear projection; /* [3 * columns, H]: query, key, value, heads padded with zeros */
     struct linear output;     /* [H, columns] */
-    struct linear inner[FEED_SLICES], outer[FEED_SLICES]; /* [I / slices, H], [H, I / slices];
-                                                             the first outer has the bias */
+    /* [feed.slices]: [I / slices, H], [H, I / slices]. The first outer has the bias. */
+    struct linear *inner, *outer;
     struct norm output_norm, outer_norm;
     struct layer_twins twin; /* where the engine trains */
 };
@@ -38,7 +33,8 @@ struct encoder {
     struct backend_state *state; /* which owns what is below */
     struct embeddings embeddings;
     struct feed_form feed;
-    struct layer *layer; /* [layers] */
+    struct layer *layer;   /* [layers] */
+    struct linear *slices; /* memory of the layers' inner and outer */
     struct attention attention;
     struct linear pooler, words_dense, words_out, next, classifier,
         span; /* PART_..; or zeroed */

@@ -107,6 +107,21 @@ static int pack_all(struct build *b, const struct encoder_sources *list)
     return r;
 }
 
+/* Memory of the feed forward's slices, of each layer and of its twin. */
+static void allocate_slices(struct encoder *c, uint32_t layers)
+{
+    const uint32_t n = c->feed.slices;
+    struct linear *next = memory_new((size_t)layers * 4 * n, sizeof *next);
+    c->slices = next;
+    for (uint32_t k = 0; k < layers; k++, next += 4 * (size_t)n) {
+        struct layer *l = &c->layer[k];
+        l->inner = next;
+        l->outer = next + n;
+        l->twin.inner = next + 2 * (size_t)n;
+        l->twin.outer = next + 3 * (size_t)n;
+    }
+}
+
 int encoder_pack(struct engine *g, struct error *e)
 {
     struct encoder *c = g->encoder;
@@ -114,6 +129,7 @@ int encoder_pack(struct engine *g, struct error *e)
     struct build b = {.c = c, .e = e};
     c->feed = c->backend->feed_form(&g->config, g->dtype);
     c->layer = memory_new(g->config.layers, sizeof *c->layer);
+    allocate_slices(c, g->config.layers);
     encoder_sources_list(g, &list);
     int r = g->outline ? outline_all(&b, &list) : pack_all(&b, &list);
     encoder_sources_finish(&list);
@@ -201,6 +217,7 @@ void encoder_destroy(struct encoder *c)
     attention_finish(&c->attention);
     if (c->backend)
         c->backend->close(c->state);
+    free(c->slices);
     free(c->layer);
     free(c);
 }

@@ -33,6 +33,10 @@ static struct backend_state *open(const struct backend *b, const struct backend_
 
 /* ---- weights ---- */
 
+/* Number of slices of the feed forward. Each slice goes up and down again before the next one and adds to the sum. The
+   array between the two products stays small, and threads that share a small batch compute a slice each. */
+enum { FEED_SLICES = 4 };
+
 /* Slices are whole vectors of the products' library. */
 static struct feed_form feed_form(const struct model_config *c, enum element dtype)
 {
