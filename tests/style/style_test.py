@@ -98,6 +98,16 @@ class StyleTest(unittest.TestCase):
         self.write("low/cellar/b.c", "\n")
         self.complains(arrows, "low/cellar/b.c: includes anything")
 
+    def test_rows_in_a_circle(self):
+        for row, wrong, found in (("`low/floor/` | x | low", "`low/floor/` | x | low, low/roof", "low/floor -> low/roof -> low/floor"),
+                                  ("`low/many/` | x | low", "`low/many/` | x | itself, low/many", None),
+                                  ("`low/` | x | itself", "`low/` | x | itself, high", "low -> high -> low")):
+            self.write("HACKING.md", PAGE.replace(row, wrong, 1))
+            if found:
+                self.complains(arrows, f"HACKING.md: these rows form a circle: {found}")
+            else:
+                self.assertEqual(list(arrows.complaints()), [])
+
     def test_system_header(self):
         self.write("top/b.h", "#include <stdio.h>\n")
         self.complains(arrows, "<stdio.h>")

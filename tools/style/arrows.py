@@ -1,12 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
 """Includes run one way, between top folders and between the rooms of a folder: HACKING.md's two tables are the rule, read
-from the page itself. An exception (exceptions.txt) is an arrow that is still there; one that is gone has to leave the list."""
+from the page itself. The rows of a table form no circle. An exception (exceptions.txt) is an arrow that is still there; one
+that is gone has to leave the list."""
 import fnmatch
 import re
 
 import sources
 
-ROW = re.compile(r"^\| `([a-z/]+)/` \| .* \| ([^|]+) \|$", re.M)
+ROW = re.compile(r"^\| `([a-z0-9_/]+)/` \| .* \| ([^|]+) \|$", re.M)
 INCLUDE = re.compile(r'^[ \t]*#[ \t]*include[ \t]+(?:"([^"]+)"|<([^>]+)>)', re.M)
 
 
@@ -70,7 +71,27 @@ def wrong_arrows():
             for included in (*wrong_between_folders(known, path), *wrong_between_rooms(rooms, path))]
 
 
+def circle(rows):
+    """The folders of one circle among the rows, its first folder also last; empty where there is none."""
+    arrows = {name: [t for t in rule.targets if t in rows and t != name] for name, rule in rows.items()}
+    while ends := [name for name, targets in arrows.items() if not any(t in arrows for t in targets)]:
+        for name in ends:
+            del arrows[name]
+    path = list(arrows)[:1]
+    while path and path[-1] not in path[:-1]:
+        path.append(next(t for t in arrows[path[-1]] if t in arrows))
+    return path[path.index(path[-1]):] if path else []
+
+
+def circles():
+    """A circle of each of HACKING.md's tables that has one."""
+    page = sources.text("HACKING.md")
+    return filter(None, (circle(rules(page)), circle(rules(page, "room"))))
+
+
 def complaints():
+    for path in circles():
+        yield f"HACKING.md: these rows form a circle: {' -> '.join(path)}"
     allowed = {(row[1], row[2]) for row in sources.table("tools/style/exceptions.txt") if row[0] == "include"}
     wrong = set(wrong_arrows())
     for path, included in sorted(wrong - allowed):
