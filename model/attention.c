@@ -2,7 +2,7 @@
 #include "model/attention.h"
 #include "model/mask.h"
 #include "model/train/drop.h"
-#include "runtime/kernel.h"
+#include "runtime/launch/launch.h"
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>

@@ -5,7 +5,7 @@
 #include "masks/mask.h"
 #include "model/checkpoint/config.h"
 #include "model/element.h"
-#include "runtime/encoder.h"
+#include "model/kernels/encoder_attention.h"
 
 struct attention {
     struct maskc_kernel *kernel;

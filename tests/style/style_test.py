@@ -108,6 +108,13 @@ class StyleTest(unittest.TestCase):
             else:
                 self.assertEqual(list(arrows.complaints()), [])
 
+    def test_row_of_an_inner_folder(self):
+        self.write("HACKING.md", PAGE.replace("| `top/`", "| `low/many/` | x | low, high |\n| `top/`", 1))
+        self.write("low/many/b.c", '#include "high/a.h"\n#include "low/a.h"\n')
+        self.assertEqual(list(arrows.complaints()), [])
+        self.write("low/many/b.c", '#include "top/one.h"\n')
+        self.complains(arrows, "low/many/b.c: includes top/one.h")
+
     def test_system_header(self):
         self.write("top/b.h", "#include <stdio.h>\n")
         self.complains(arrows, "<stdio.h>")

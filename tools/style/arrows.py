@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Includes run one way, between top folders and between the rooms of a folder: HACKING.md's two tables are the rule, read
-from the page itself. The rows of a table form no circle. An exception (exceptions.txt) is an arrow that is still there; one
-that is gone has to leave the list."""
+"""Includes run one way, between top folders (a folder inside one may have a row of its own) and between the rooms of a
+folder: HACKING.md's two tables are the rule, read from the page itself. The rows of a table form no circle. An exception
+(exceptions.txt) is an arrow that is still there; one that is gone has to leave the list."""
 import fnmatch
 import re
 
@@ -37,16 +37,24 @@ def includes_of(path):
     return INCLUDE.findall(sources.NOT_CODE.sub(lambda m: m.group() if m.group()[0] == '"' else " ", sources.text(path)))
 
 
+def row_of(known, path):
+    """The rule of the innermost folder around the path that has a row, or None."""
+    folder = path.rpartition("/")[0]
+    while folder and folder not in known:
+        folder = folder.rpartition("/")[0]
+    return known.get(folder)
+
+
 def wrong_between_folders(known, path):
-    folder = path.split("/")[0]
-    if folder not in known:
+    rule = row_of(known, path)
+    if not rule:
         yield "anything: HACKING.md's table has no such folder"
         return
     for ours, system in includes_of(path):
         # A folder's own templates include each other by paths from their room.
-        if ours and ours.split("/")[0] in known and not known[folder].allows(ours):
+        if ours and ours.split("/")[0] in known and not rule.allows(ours):
             yield ours
-        if system and not known[folder].system:
+        if system and not rule.system:
             yield f"<{system}>"
 
 

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The pipeline as one function: mask, plans, sources, binaries, kernel file. The binaries are made
    side by side; everything else takes milliseconds. */
-#include "runtime/kernel.h"
+#include "runtime/pipeline/pipeline.h"
 #include "gen/emit/emit.h"
 #include "gen/key_shape.h"
 #include "masks/base/memory.h"
+#include "runtime/base/process.h"
+#include "runtime/base/thread_pool.h"
 #include "runtime/compile/compile.h"
-#include "runtime/compile/process.h"
-#include "runtime/thread_pool.h"
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
