@@ -12,6 +12,7 @@ ROOT = pathlib.Path(__file__).resolve().parents[2]
 sys.path[:0] = [str(ROOT / "tools/style"), str(ROOT / "tests/support")]
 import arrows  # noqa: E402
 import cmocka_count  # noqa: E402
+import loader  # noqa: E402
 import sizes  # noqa: E402
 import sources  # noqa: E402
 import words  # noqa: E402
@@ -62,7 +63,7 @@ class StyleTest(unittest.TestCase):
         self.assertIn(part, found[0])
 
     def test_nothing_wrong(self):
-        self.assertEqual([line for check in (words, arrows, sizes) for line in check.complaints()], [])
+        self.assertEqual([line for check in (words, arrows, loader, sizes) for line in check.complaints()], [])
 
     def test_old_word(self):
         self.write("low/b.c", "\nint my_seat;\nint seat_belt;\n")
@@ -114,6 +115,25 @@ class StyleTest(unittest.TestCase):
         self.assertEqual(list(arrows.complaints()), [])
         self.write("low/many/b.c", '#include "top/one.h"\n')
         self.complains(arrows, "low/many/b.c: includes top/one.h")
+
+    def test_loader_reaches_the_planner(self):
+        self.write("runtime/meson.build", "loader_sources = files(\n  'a.c',\n  'room/b.c')\nothers = files('c.c')\n"
+                   "x = shared_library('maskc-runtime', 'room/d.c', link_whole: y)\n")
+        self.write("runtime/a.c", '#include "runtime/room/b.h"\n')
+        self.write("runtime/c.c", '#include "gen/plan/plan.h"\n#include <jansson.h>\n')
+        self.write("runtime/room/b.c", '#include "b.h"\n/* #include "gen/plan/plan.h" */\n#include <stdio.h>\n')
+        self.write("gen/plan/plan.h", "#include <jansson.h>\n")
+        for source in ("runtime/a.c", "runtime/room/b.c", "runtime/room/d.c"):
+            self.write("runtime/room/b.h", "\n")
+            self.write("runtime/room/d.c", "\n")
+            self.assertEqual(list(loader.complaints()), [])
+            header = "runtime/room/d.c" if source.endswith("d.c") else "runtime/room/b.h"
+            self.write(header, '#include "gen/plan/plan.h"\n')
+            self.complains(loader, "libmaskc-runtime includes gen/plan/plan.h: runtime/")
+            self.write(header, "#include <jansson.h>\n")
+            self.complains(loader, "libmaskc-runtime includes jansson.h: runtime/")
+        self.write("runtime/meson.build", "sources = files('a.c')\n")
+        self.complains(loader, "found no loader_sources")
 
     def test_system_header(self):
         self.write("top/b.h", "#include <stdio.h>\n")
