@@ -91,6 +91,16 @@ class StyleTest(unittest.TestCase):
         self.write("low/floor/b.c", '#include "low/roof/a.h"\n')
         self.complains(arrows, "low/floor/b.c: includes low/roof/a.h")
 
+    def test_arrow_by_a_relative_path(self):
+        self.write("low/roof/a.h", "int a;\n")
+        self.write("low/roof/b.c", '#include "a.h"\n')
+        self.assertEqual(list(arrows.complaints()), [])
+        self.write("low/floor/b.c", '#include "../roof/a.h"\n')
+        self.complains(arrows, "low/floor/b.c: includes low/roof/a.h")
+        self.write("low/floor/b.c", "\n")
+        self.write("low/b.c", '#include "roof/a.h"\n')
+        self.complains(arrows, "low/b.c: includes low/roof/a.h")
+
     def test_arrow_from_a_parent_to_its_room(self):
         self.write("low/b.h", '#include "low/floor/a.h"\n')
         self.complains(arrows, "low/b.h: includes low/floor/a.h")

@@ -3,6 +3,7 @@
 folder: HACKING.md's two tables are the rule, read from the page itself. The rows of a table form no circle. An exception
 (exceptions.txt) is an arrow that is still there; one that is gone has to leave the list."""
 import fnmatch
+import posixpath
 import re
 
 import sources
@@ -32,9 +33,16 @@ def rules(page, first="folder"):
     return {m[1]: Rule(m[1], m[2]) for m in ROW.finditer(page[begin:page.index("\n\n", begin)])}
 
 
+def from_the_top(path, included):
+    """The path from the top of a file that is named relative to the one that includes it."""
+    beside = posixpath.normpath(posixpath.join(posixpath.dirname(path), included))
+    return beside if included.startswith(".") or (sources.ROOT / beside).is_file() else included
+
+
 def includes_of(path):
     """(name in quotes, name in angle brackets) of each include; one of them is empty."""
-    return INCLUDE.findall(sources.NOT_CODE.sub(lambda m: m.group() if m.group()[0] == '"' else " ", sources.text(path)))
+    text = sources.NOT_CODE.sub(lambda m: m.group() if m.group()[0] == '"' else " ", sources.text(path))
+    return [(ours and from_the_top(path, ours), system) for ours, system in INCLUDE.findall(text)]
 
 
 def row_of(known, path):

@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """libmaskc-runtime reads, checks and launches kernel files: no source of it reaches the planner or jansson through any
 chain of includes. The sources are those that runtime/meson.build lists."""
-import posixpath
 import re
 
 import arrows
@@ -19,13 +18,6 @@ def loader_sources():
     return [f"runtime/{name}" for text in lists for name in re.findall(r"'([^']+\.c)'", text)]
 
 
-def targets_of(path):
-    """Files of this repository and system headers that a file includes; a name is looked up beside the file, then at the top."""
-    for ours, system in arrows.includes_of(path):
-        beside = posixpath.normpath(posixpath.join(posixpath.dirname(path), ours))
-        yield system or (beside if (sources.ROOT / beside).is_file() else ours)
-
-
 def chains():
     """The shortest chain of includes to each file that a source of the loader reaches."""
     found = {path: [path] for path in loader_sources()}
@@ -33,7 +25,7 @@ def chains():
     for path in queue:
         if path.startswith(FORBIDDEN) or not (sources.ROOT / path).is_file():
             continue
-        for included in targets_of(path):
+        for included in (ours or system for ours, system in arrows.includes_of(path)):
             if included not in found:
                 found[included] = [*found[path], included]
                 queue.append(included)
