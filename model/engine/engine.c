@@ -5,7 +5,7 @@
 #include "model/base/buffer.h"
 #include "model/checkpoint/json.h"
 #include "model/engine/encoder.h"
-#include "runtime/load.h"
+#include "runtime/load/load.h"
 #include <omp.h>
 #include <stdlib.h>
 

@@ -2,7 +2,7 @@
 #include "model/ops/attention.h"
 #include "model/mask/drop.h"
 #include "model/mask/model_mask.h"
-#include "runtime/kernel.h"
+#include "runtime/launch/launch.h"
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>

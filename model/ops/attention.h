@@ -5,7 +5,7 @@
 #include "masks/mask.h"
 #include "model/base/element.h"
 #include "model/checkpoint/config.h"
-#include "runtime/encoder.h"
+#include "model/kernels/encoder_attention.h"
 
 struct attention {
     struct maskc_kernel *kernel;

@@ -4,6 +4,7 @@
    whatever the order of threads. */
 #include "masks/base/memory.h"
 #include "masks/language/gallery.h"
+#include "runtime/device/emulated/emulated.h"
 #include "tests/support/known_text.h"
 #include "tests/support/test.h"
 #include <stdlib.h>

@@ -3,8 +3,8 @@
 #include "gen/plan/plan.h"
 #include "masks/base/memory.h"
 #include "model/engine/encoder.h"
-#include "runtime/calibration.h"
 #include "runtime/compile/compile.h"
+#include "runtime/pipeline/calibration.h"
 #include "tools/maskbert/prune/prune.h"
 #include <omp.h>
 #include <stdlib.h>

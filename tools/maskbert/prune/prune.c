@@ -5,7 +5,7 @@
 #include "masks/base/memory.h"
 #include "masks/input/load.h"
 #include "masks/npy.h"
-#include "runtime/calibration.h"
+#include "runtime/pipeline/calibration.h"
 #include "tools/maskbert/command.h"
 #include <inttypes.h>
 #include <math.h>

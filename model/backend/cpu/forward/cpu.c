@@ -3,7 +3,7 @@
 #include "masks/base/memory.h"
 #include "model/engine/encoder.h"
 #include "runtime/device/machine.h"
-#include "runtime/load.h"
+#include "runtime/load/load.h"
 #include <stdlib.h>
 
 static void close(struct backend_state *s)

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The device "emulated": the CUDA text of a kernel file on this CPU (emulated_text.h). */
+#include "runtime/device/emulated/emulated.h"
 #include "masks/base/memory.h"
 #include "runtime/compile/compile.h"
-#include "runtime/device/emulated_text.h"
+#include "runtime/device/emulated/emulated_text.h"
 #include "runtime/device/host.h"
 #include <stdlib.h>
 

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The functions of maskc.h that both libraries have: load, query, launch; and what all of its functions
    share. The kinds of errors are the same numbers inside and outside. */
-#include "runtime/api.h"
-#include "runtime/load.h"
+#include "runtime/api/api.h"
+#include "runtime/launch/launch.h"
+#include "runtime/load/load.h"
 #include <stdbool.h>
 #include <string.h>
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Blocks run side by side and count apart; they add up one after the other. */
-#include "runtime/device/emulated_counts.h"
+#include "runtime/device/emulated/emulated_counts.h"
 #include "masks/base/memory.h"
-#include "runtime/device/device.h"
+#include "runtime/device/emulated/emulated.h"
 #include <pthread.h>
 #include <stdatomic.h>
 #include <stdbool.h>

@@ -1,13 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What a model's encoder takes from the compiler: attention for its mask, and the encoder ops (embeddings,
-   LayerNorm, what its matrix products leave to do) as code for a GPU or as text for the emulation. */
+/* Attention kernels for the mask of a model's encoder. */
 #pragma once
 #include "masks/importance.h"
 #include "runtime/maskc.h"
-#include "templates/abi.h"
-#include "templates/encoder_ops/args.h"
-
-/* ---- attention ---- */
 
 struct encoder_transform {
     bool sparsegen;
@@ -53,25 +48,3 @@ int encoder_snap(const struct encoder_attention *a, const struct encoder_snap *s
    and, where `a` has it, backward. By the prices that snap goes by. */
 int encoder_predict(const struct encoder_attention *a, const struct mask *m, uint32_t batch,
                     uint32_t threads, double *ret, struct error *e);
-
-/* ---- encoder ops ---- */
-
-enum encoder_op {
-    ENCODER_OP_EMBED,
-    ENCODER_OP_NORM,
-    ENCODER_OP_FINISH,
-    ENCODER_OP_GATHER,
-    ENCODER_OP_MEAN,
-    ENCODER_OPS
-};
-extern const char *const encoder_op_entries[ENCODER_OPS]; /* their kernels' names */
-
-struct encoder_ops_shape {
-    enum maskc_dtype dtype; /* MASKC_F32 or MASKC_BF16 */
-    uint32_t hidden;        /* length of a row, 1 or more */
-};
-/* Machine code for that GPU, compiled or from maskc's cache; a zero follows, as it may be text. The caller
-   frees it. Null with *e set. */
-uint8_t *encoder_ops_image(const struct encoder_ops_shape *s, int ordinal, struct error *e);
-/* Their CUDA text in one piece, as emulated_open takes it. The caller frees it. */
-char *encoder_ops_text(const struct encoder_ops_shape *s);

@@ -21,7 +21,3 @@ int kernel_load(const void *data, uint64_t size, const char *path, const char *d
 int kernel_load_file(const char *path, const char *device, struct maskc_kernel **ret,
                      struct error *e);
 void kernel_unload(struct maskc_kernel *k); /* null and half loaded are fine */
-
-/* Workspace and arguments of a launch (runtime/launch/); maskc.h says what is what. */
-uint64_t launch_workspace(const struct maskc_kernel *k, const struct maskc_launch *l);
-int launch_run(const struct maskc_kernel *k, const struct maskc_launch *l, struct error *e);

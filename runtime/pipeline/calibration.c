@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Whose a calibration is, its rows, and which of them a plan is made for. calibration_file.c stores it. */
-#include "runtime/calibration.h"
+#include "runtime/pipeline/calibration.h"
 #include "gen/family/family.h"
 #include "masks/base/memory.h"
-#include "runtime/cache.h"
+#include "runtime/base/cache.h"
 #include "runtime/compile/compile.h"
 #include "runtime/device/cuda_driver.h"
 #include <cpuid.h>

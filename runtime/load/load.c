@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* A kernel file becomes something that can be launched: read and checked, a device and one of the
    file's targets picked, the code loaded. */
-#include "runtime/load.h"
+#include "runtime/load/load.h"
 #include "masks/base/file.h"
 #include "masks/base/memory.h"
 #include "runtime/device/machine.h"

@@ -2,7 +2,7 @@
 /* Masks that callers have in memory: an array of bytes, or runs of active keys. */
 #include "masks/base/memory.h"
 #include "masks/mask.h"
-#include "runtime/api.h"
+#include "runtime/api/api.h"
 #include <stdlib.h>
 
 /* An array in memory, as maskc_compile_dense has it. */

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "runtime/measured.h"
+#include "runtime/pipeline/measured_plans.h"
 #include "masks/base/file.h"
 #include "masks/base/memory.h"
 #include "masks/base/text.h"
-#include "runtime/cache.h"
-#include "runtime/calibration.h"
+#include "runtime/base/cache.h"
+#include "runtime/pipeline/calibration.h"
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>

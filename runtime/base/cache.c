@@ -3,7 +3,7 @@
    Processes share the folder without locks: an entry appears whole by rename, readers check all of
    it, and removing a file that another process has open does not hurt that process. An entry's time
    of last use is its file's modification time. */
-#include "runtime/cache.h"
+#include "runtime/base/cache.h"
 #include "masks/base/file.h"
 #include "masks/base/memory.h"
 #include <dirent.h>

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Behind maskc.h, in libmaskc alone: from a mask to a kernel file. load.h has the way from there. */
+/* The way from a mask to a kernel file, in libmaskc only. runtime/load/ has the way from there. */
 #pragma once
-#include "runtime/calibration.h"
-#include "runtime/load.h"
-#include "runtime/measured.h"
+#include "runtime/artifact/artifact.h"
+#include "runtime/pipeline/calibration.h"
+#include "runtime/pipeline/measured_plans.h"
 
 /* Mask to kernel file in memory: plan, emit, compile, write. The one pipeline, used by the command
    and the C API. `targets` are table rows; `progress` (null: none) is told each step's name. */

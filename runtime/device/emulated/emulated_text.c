@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* CUDA text compiled by the host compiler together with runtime/emulated, and run block by block with
    every access to shared memory and every barrier watched. For checking, not for speed. */
-#include "runtime/device/emulated_text.h"
+#include "runtime/device/emulated/emulated_text.h"
 #include "masks/base/memory.h"
-#include "runtime/cache.h"
+#include "runtime/base/cache.h"
 #include "runtime/compile/compile.h"
 #include "runtime/device/cpu_threads.h"
-#include "runtime/device/emulated_counts.h"
+#include "runtime/device/emulated/emulated.h"
+#include "runtime/device/emulated/emulated_counts.h"
 #include "runtime/device/host.h"
 #include "runtime/emulated/files.h"
 #include "runtime/emulated/launch.h"

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The pipeline as one function: mask, plans, sources, binaries, kernel file. The binaries are made
    side by side; everything else takes milliseconds. */
-#include "runtime/kernel.h"
+#include "runtime/pipeline/pipeline.h"
 #include "gen/emit/emit.h"
 #include "gen/key_shape.h"
 #include "masks/base/memory.h"
+#include "runtime/base/process.h"
+#include "runtime/base/thread_pool.h"
 #include "runtime/compile/compile.h"
-#include "runtime/compile/process.h"
-#include "runtime/thread_pool.h"
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -131,20 +131,25 @@ static void compile_target(void *context, uint32_t k)
                                       &c->p->binary[k], &c->error[k]);
 }
 
-/* A matrix unit's code differs by how many gathered columns it keeps, which the plan says. Compiled ahead is the code
-   that keeps most: it gives the same bits. */
+/* Code for a matrix unit depends on the number of gathered columns that it keeps, which the plan decides. Installations
+   carry the code that keeps the most: it gives the same bits. */
+static bool has_wider_code(const struct target *t, const struct kernel_config *c)
+{
+    return t->kind == TARGET_CPU && c->gathers_kept && c->gathers_kept < GATHERS_KEPT_MOST;
+}
+
+/* The source to compile: the widest one if only that was compiled ahead, else the plan's own. */
 static struct source *find_source(const struct target *t, const struct kernel_config *c)
 {
-    struct source *own = emit_source(t, c);
-    struct kernel_config most = *c;
-    most.gathers_kept = GATHERS_KEPT_MOST;
-    if (t->kind != TARGET_CPU || !c->gathers_kept || c->gathers_kept > GATHERS_KEPT_MOST ||
-        compiled_ahead(own, t))
-        return own;
-    struct source *other = emit_source(t, &most);
-    const bool found = compiled_ahead(other, t);
-    source_destroy(found ? own : other);
-    return found ? other : own;
+    struct source *s = emit_source(t, c);
+    struct kernel_config widest = *c;
+    widest.gathers_kept = GATHERS_KEPT_MOST;
+    if (!has_wider_code(t, c) || compiled_ahead(s, t))
+        return s;
+    source_configure(s, t, &widest);
+    if (!compiled_ahead(s, t))
+        source_configure(s, t, c);
+    return s;
 }
 
 static int compile_all(struct pipeline *p, struct error *e)

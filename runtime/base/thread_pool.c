@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The caller works too, so everything is done even where the system gives no further thread. */
-#include "runtime/thread_pool.h"
+#include "runtime/base/thread_pool.h"
 #include <pthread.h>
 #include <sched.h>
 #include <stdatomic.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* posix_spawn with both outputs in one pipe. The pipe is read to its end before the child is
    waited for, so that a child that prints much cannot get stuck. */
-#include "runtime/compile/process.h"
+#include "runtime/base/process.h"
 #include "masks/base/memory.h"
 #include <errno.h>
 #include <fcntl.h>

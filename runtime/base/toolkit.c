@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* See toolkit.h. */
-#include "runtime/toolkit.h"
+#include "runtime/base/toolkit.h"
 #include <glob.h>
 #include <stdio.h>
 #include <stdlib.h>

@@ -3,9 +3,9 @@
 #include "masks/base/file.h"
 #include "masks/base/memory.h"
 #include "masks/input/load.h"
-#include "runtime/api.h"
+#include "runtime/api/api.h"
 #include "runtime/compile/compile.h"
-#include "runtime/kernel.h"
+#include "runtime/pipeline/pipeline.h"
 #include <stdlib.h>
 #include <string.h>
 

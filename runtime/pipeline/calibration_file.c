@@ -2,9 +2,9 @@
 /* The file of a calibration. It says whose it is, in full: its name is only a digest of that. */
 #include "masks/base/file.h"
 #include "masks/base/memory.h"
-#include "runtime/calibration.h"
 #include "runtime/compile/compile.h"
 #include "runtime/device/cuda_driver.h"
+#include "runtime/pipeline/calibration.h"
 #include <math.h>
 #include <stddef.h>
 #include <stdlib.h>
