@@ -179,6 +179,21 @@ struct source *emit_source(const struct target *t, const struct kernel_config *c
     return &s->source;
 }
 
+void source_configure(struct source *source, const struct target *t,
+                      const struct kernel_config *c)
+{
+    struct emitted *s = (struct emitted *)(void *)source;
+    struct text header = {0};
+    emit_config_header(t, c, &header);
+    char *text = text_take(&header);
+    for (uint32_t k = 0; k < source->n_files; k++)
+        if (s->files[k].text == source->config_header)
+            s->files[k].text = text;
+    free(source->config_header);
+    source->config_header = text;
+    family_launch(t, c, &source->launch);
+}
+
 struct source *rows_source(const struct rows_features *f)
 {
     static const char *const shared[] = {"abi.h", "cuda/common/device.h"};

@@ -29,6 +29,9 @@ struct source {
 
 /* kernel_request_check must have passed. */
 struct source *emit_source(const struct target *t, const struct kernel_config *c);
+/* Makes it the source of another config with the same request: a new generated header and launch record, the same
+   template files. */
+void source_configure(struct source *s, const struct target *t, const struct kernel_config *c);
 
 /* The row kernels of a model (templates/encoder_ops): what its matrix products leave to do, for CUDA targets. The
    launch record is empty; templates/encoder_ops/args.h says how they are launched. */

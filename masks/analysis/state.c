@@ -4,7 +4,7 @@
 #include "masks/analysis/state.h"
 #include "masks/analysis/analysis.h"
 #include "masks/base/memory.h"
-#include "masks/picture/places.h"
+#include "masks/places.h"
 #include <stdlib.h>
 
 static void add_head_lines(const struct mask *m, uint32_t pattern, const char *expression,

@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The table of the gallery. tests/masks/gallery_test.c compares it with the embedded files. */
+#include "masks/language/gallery.h"
 #include "masks/base/memory.h"
-#include "masks/language/language.h"
 #include "masks/language/primitive.h"
-#include "masks/load.h"
 #include <string.h>
 
 #define SPACE " \t\r\n"

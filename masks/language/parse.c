@@ -4,9 +4,9 @@
    the places of the parameters; errors inside it point to where the user wrote the word. */
 #include "masks/base/memory.h"
 #include "masks/base/text.h"
+#include "masks/language/gallery.h"
 #include "masks/language/language.h"
 #include "masks/language/parser.h"
-#include "masks/load.h"
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

@@ -3,7 +3,7 @@
    their limits, and a function that gives one row of keys. A paper's mask is a definition: a name,
    parameters and an expression in the language itself. */
 #pragma once
-#include "masks/language/random.h"
+#include "masks/base/random.h"
 #include "masks/language/syntax.h"
 
 enum { MAX_PARAMETERS = 4, MAX_LIMIT = INT32_MAX };

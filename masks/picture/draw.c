@@ -2,9 +2,9 @@
 /* Panels on a sheet, by cairo. Each panel is an image of its own resolution, so that a mask of a
    million tokens and one of sixteen cost the same to draw. */
 #include "masks/base/memory.h"
-#include "masks/picture.h"
 #include "masks/picture/canvas.h"
 #include "masks/picture/panels.h"
+#include "masks/picture/picture.h"
 #include "masks/picture/sample.h"
 #include <cairo.h>
 #include <math.h>

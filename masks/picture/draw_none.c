@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* In place of draw.c where the build has no cairo. */
-#include "masks/picture.h"
+#include "masks/picture/picture.h"
 
 int mask_draw(const struct mask *m, const char *path, struct error *e)
 {

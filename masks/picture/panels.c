@@ -3,7 +3,7 @@
 #include "masks/picture/panels.h"
 #include "masks/base/memory.h"
 #include "masks/base/text.h"
-#include "masks/picture/places.h"
+#include "masks/places.h"
 #include <stdlib.h>
 #include <string.h>
 

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Half blocks: a character is two cells, one above the other, drawn where active. */
 #include "masks/base/memory.h"
-#include "masks/picture.h"
-#include "masks/picture/places.h"
+#include "masks/picture/picture.h"
 #include "masks/picture/sample.h"
+#include "masks/places.h"
 #include <stdlib.h>
 #include <string.h>
 

@@ -3,8 +3,9 @@
    share to keep) and the parameters of a differentiable attention mask. */
 #pragma once
 #include "masks/importance.h"
-#include "masks/load.h"
+#include "masks/mask.h"
 #include "masks/npy.h"
+#include "masks/request.h"
 
 /* An array in a file, .npy or one tensor of a .safetensors; `array.data` points into `file`. */
 struct array_file {
@@ -45,6 +46,13 @@ struct mask *dam_read(const struct array_file *a, const struct mask_request *r,
    that is forced on. NaN and infinite ones are refused. */
 int dam_importance(const struct array_file *a, const struct mask_request *r,
                    struct importance *ret, struct error *e);
+
+/* The array of r->name (.npy, or the tensor of a .safetensors): floats [n,n], [H,n,n] or [L,H,n,n], booleans and
+   integers (1 where active, else 0), or with r->dam the parameters of a learned mask, as probabilities. r->heads
+   repeats a one-head array, r->layer takes one layer, r->n crops. Refused with one line: a NaN, an infinite or
+   negative value (its place is told), another number of heads than asked, no value above zero. *ret is filled on
+   success alone. */
+int importance_read(const struct mask_request *r, struct importance *ret, struct error *e);
 
 /* importance_read() of an array that is open; r->name, r->tensor and options of the file do not count. */
 int importance_from_array(const struct array_file *a, const struct mask_request *r,

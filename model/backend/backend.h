@@ -8,10 +8,19 @@
    Thread-safety: an open backend does not change once the weights are there. Many threads may use it, each
    with a workspace of its own. */
 #pragma once
-#include "model/engine.h"
-#include "model/linear.h"
-#include "model/train/pass.h"
+#include "model/ops/linear.h"
 #include "runtime/device/device.h"
+
+/* model/engine/engine.h */
+struct engine;
+struct engine_workspace;
+struct sequence;
+/* model/gradients/pass.h */
+struct pass_request;
+struct pass_loss;
+struct pass_sizes;
+struct pass_memory;
+struct pass_array;
 
 struct backend_state;     /* an open backend; each has its own */
 struct backend_workspace; /* memory of a caller's passes; each has its own */

@@ -2,7 +2,7 @@
 /* Box-Muller on the four words of a Philox call: elements 4k .. 4k + 3 of a tensor. See init.h. */
 #include "model/checkpoint/init.h"
 #include "masks/base/memory.h"
-#include "masks/language/random.h"
+#include "masks/base/random.h"
 #include <math.h>
 #include <string.h>
 #include <xxhash.h>

@@ -3,10 +3,10 @@
    mapped, checked against config.json and free of NaN and infinity. */
 #pragma once
 #include "masks/base/error.h"
+#include "model/base/element.h"
 #include "model/checkpoint/config.h"
 #include "model/checkpoint/parameters.h"
 #include "model/checkpoint/shards.h"
-#include "model/element.h"
 
 struct tensor {
     struct parameter parameter;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "model/data/collect.h"
 #include "masks/base/memory.h"
-#include "model/data/order.h"
+#include "model/base/order.h"
 #include "model/data/text_reader.h"
 #include <math.h>
 #include <omp.h>

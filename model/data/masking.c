@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "model/data/masking.h"
 #include "masks/base/memory.h"
-#include "model/data/order.h"
+#include "model/base/order.h"
 #include <math.h>
 #include <stdlib.h>
 

@@ -2,7 +2,7 @@
 /* Names in comments are those of create_pretraining_data.py. */
 #include "model/data/pairs.h"
 #include "masks/base/memory.h"
-#include "model/data/order.h"
+#include "model/base/order.h"
 
 enum { TRIES = 10 };
 

@@ -5,9 +5,9 @@
    made, a function of (seed, epoch, sample). So a batch is a function of (seed, epoch, first, count) and the options.
    Thread-safety: an opened part does not change; each thread has a sample_batch of its own. */
 #pragma once
-#include "model/data/batch.h"
 #include "model/data/corpus.h"
 #include "model/data/masking.h"
+#include "model/gradients/batch.h"
 
 struct samples {
     struct corpus corpus;

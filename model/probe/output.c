@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "model/probe/output.h"
 #include "masks/base/memory.h"
-#include "model/encoder.h"
+#include "model/engine/encoder.h"
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>

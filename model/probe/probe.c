@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "model/probe/probe.h"
 #include "masks/base/memory.h"
-#include "model/encoder.h"
+#include "model/engine/encoder.h"
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Attention probabilities, which kernels never store: computed plainly from what an engine's watch is shown. */
 #pragma once
-#include "model/engine.h"
+#include "model/engine/engine.h"
 
 /* A head of one sequence. */
 struct probe {

@@ -2,7 +2,7 @@
 /* Texts to tokens to batches. Batches take the longest texts first: memory is largest at the beginning, so
    what does not fit shows early. */
 #include "masks/base/memory.h"
-#include "model/tasks.h"
+#include "model/tasks/tasks.h"
 #include <omp.h>
 #include <stdlib.h>
 #include <string.h>

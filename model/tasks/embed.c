@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Sentence vectors. */
 #include "masks/base/memory.h"
-#include "model/heads.h"
-#include "model/tasks.h"
+#include "model/engine/heads.h"
+#include "model/tasks/tasks.h"
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "model/train/flops.h"
-#include "model/encoder.h"
-#include "runtime/calibration.h"
+#include "model/engine/encoder.h"
+#include "runtime/pipeline/calibration.h"
 
 static double mask_share(const struct engine *g)
 {

@@ -2,7 +2,7 @@
 /* What the equations of a step multiply and add, whatever the program does: forward once, backward twice as much.
    Attention counts the entries that the mask leaves, as its share of all n n applied to each length. */
 #pragma once
-#include "model/data/batch.h"
+#include "model/gradients/batch.h"
 
 double batch_flops(const struct engine *g, const struct train_batch *b);
 /* FLOP/s that `maskc calibrate` found for this machine and the engine's threads and dtype; 0: none is stored. */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What a step of pre-training takes, predicted from sizes and measured. */
 #pragma once
-#include "model/train/pass.h"
+#include "model/gradients/pass.h"
 
 struct memory_request {
     uint32_t batch, accumulate; /* sequences of a step; parts that they are taken in, 0: 1 */

@@ -9,7 +9,7 @@
    correction and decay is scaled by |value| / |u| for each piece (1 where either is 0).
    It corrects for bias whatever bias_correction says. */
 #pragma once
-#include "model/train/state.h"
+#include "model/gradients/state.h"
 
 enum optimizer_kind { OPTIMIZER_ADAMW, OPTIMIZER_LAMB };
 

@@ -3,7 +3,7 @@
    The mask is not in the code, so the codes are few: targets x dtypes x head dims x features. FORMAT.md has the layout. */
 #pragma once
 #include "masks/base/text.h"
-#include "runtime/cache.h"
+#include "runtime/base/cache.h"
 
 /* A file in memory, which belongs to the caller and outlives it. */
 struct ahead {

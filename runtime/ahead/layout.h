@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The structs of a file of kernels compiled ahead, as they lie in it: little-endian, in this order, without gaps. */
 #pragma once
-#include "runtime/cache.h"
+#include "runtime/base/cache.h"
 
 static const char ahead_magic[16] = "maskc ahead 1\n";
 

@@ -2,12 +2,18 @@
 /* The kernel file (.mkb): a safetensors file with the mask, the plan's tables for each target
    kind, the code for each target and the record of how to launch it, under one checksum. */
 #pragma once
-#include "gen/emit/emit.h"
+#include "gen/family/launch.h"
+#include "gen/request.h"
 #include "gen/tables/pass.h"
 #include "masks/mask.h"
 #include <stdint.h>
 
-enum { ARTIFACT_VERSION = 4, ARTIFACT_MAX_TARGETS = 16, ARTIFACT_MAX_KERNELS = 8 };
+enum {
+    ARTIFACT_VERSION = 4,
+    ARTIFACT_MAX_TARGETS = 16,
+    ARTIFACT_MAX_KERNELS = 8,
+    ARTIFACT_MAX_IMAGES = 4 /* of a target */
+};
 
 /* What the compiler says of one entry point (CUDA; zeros on a CPU). */
 struct kernel_resources {
@@ -28,7 +34,7 @@ struct artifact_target {
     char name[24];     /* a row of gen/target.h */
     char compiler[96]; /* "clang 14.0.6", "nvrtc 13.0" */
     /* One for each unit of the source; on a CPU one. */
-    struct code_image image[SOURCE_MAX_UNITS];
+    struct code_image image[ARTIFACT_MAX_IMAGES];
     uint32_t n_images;
     char *source;  /* CUDA: the emitted text in one piece, for the emulation; or null */
     uint32_t plan; /* index into plans: targets with the same row block height share one */

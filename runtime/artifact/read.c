@@ -150,7 +150,7 @@ static int read_plans(struct reader *r, struct artifact *a)
 static int take_images(struct reader *r, struct artifact_target *t)
 {
     const uint32_t most =
-        target_find(t->name, NULL)->kind == TARGET_CUDA ? SOURCE_MAX_UNITS : 1;
+        target_find(t->name, NULL)->kind == TARGET_CUDA ? ARTIFACT_MAX_IMAGES : 1;
     for (uint32_t k = 0; k < most; k++) {
         char name[IMAGE_NAME_BYTES];
         struct code_image *image = &t->image[k];

@@ -2,6 +2,7 @@
 /* Reads the structured metadata of a kernel file: features, and for each target its launch record and
    what the compiler said of it. Everything is held against limits, because the launch computes sizes
    from it. record_write.c writes it. */
+#include "gen/target.h"
 #include "runtime/artifact/tables.h"
 #include <ctype.h>
 #include <math.h>

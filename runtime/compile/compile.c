@@ -82,7 +82,7 @@ static struct cache_key add_compiler(struct cache_key source, const char *compil
 struct packed {
     char compiler[96];
     uint32_t n_kernels, n_images;
-    uint64_t size[SOURCE_MAX_UNITS]; /* of the images */
+    uint64_t size[ARTIFACT_MAX_IMAGES]; /* of the images */
     struct kernel_resources kernel[ARTIFACT_MAX_KERNELS];
 };
 
@@ -107,7 +107,7 @@ static void put(struct cache *c, struct cache_key key, const struct binary *b)
 /* The images have all the bytes after the head. */
 static bool is_sound(const struct packed *head, uint64_t size)
 {
-    if (head->n_kernels > ARTIFACT_MAX_KERNELS || head->n_images > SOURCE_MAX_UNITS ||
+    if (head->n_kernels > ARTIFACT_MAX_KERNELS || head->n_images > ARTIFACT_MAX_IMAGES ||
         !head->n_images || !memchr(head->compiler, 0, sizeof head->compiler))
         return false;
     for (uint32_t k = 0; k < head->n_images; k++) {

@@ -4,12 +4,15 @@
 #include "gen/emit/emit.h"
 #include "masks/base/error.h"
 #include "runtime/artifact/artifact.h"
-#include "runtime/cache.h"
+#include "runtime/base/cache.h"
 #include "runtime/device/machine.h"
+
+_Static_assert((int)ARTIFACT_MAX_IMAGES == (int)SOURCE_MAX_UNITS,
+               "a kernel file holds an image for each unit");
 
 struct binary {
     /* NVRTC: one for each unit of the source; owned. */
-    struct code_image image[SOURCE_MAX_UNITS];
+    struct code_image image[ARTIFACT_MAX_IMAGES];
     uint32_t n_images;
     char compiler[96];
     struct kernel_resources kernel[ARTIFACT_MAX_KERNELS];

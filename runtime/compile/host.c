@@ -4,8 +4,8 @@
 #include "masks/base/file.h"
 #include "masks/base/memory.h"
 #include "runtime/ahead/ahead.h"
+#include "runtime/base/process.h"
 #include "runtime/compile/compile.h"
-#include "runtime/compile/process.h"
 #include <pthread.h>
 #include <signal.h>
 #include <stdio.h>

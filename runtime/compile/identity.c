@@ -2,8 +2,8 @@
 /* Which host compiler would run, told from its file alone: asking it for its version takes longer
    than everything else that a cached compile does. */
 #include "masks/base/text.h"
+#include "runtime/base/process.h"
 #include "runtime/compile/compile.h"
-#include "runtime/compile/process.h"
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>

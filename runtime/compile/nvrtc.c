@@ -4,9 +4,9 @@
    from memory. */
 #include "runtime/compile/nvrtc.h"
 #include "masks/base/memory.h"
+#include "runtime/base/thread_pool.h"
 #include "runtime/compile/compile.h"
 #include "runtime/compile/cubin.h"
-#include "runtime/thread_pool.h"
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

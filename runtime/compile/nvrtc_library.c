@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Finding NVRTC, which is looked for at run time: neither the build nor a machine that only has CPUs
    needs a CUDA toolkit. */
+#include "runtime/base/toolkit.h"
 #include "runtime/compile/compile.h"
 #include "runtime/compile/nvrtc.h"
-#include "runtime/toolkit.h"
 #include <dlfcn.h>
 #include <pthread.h>
 #include <stdio.h>

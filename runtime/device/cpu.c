@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The CPU as a device: the kernel file's shared object is loaded from memory; cpu_launch.c runs it. */
+#include "gen/target.h"
 #include "masks/base/memory.h"
 #include "runtime/device/cpu_code.h"
 #include "runtime/device/cpu_threads.h"

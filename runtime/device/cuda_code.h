@@ -16,7 +16,7 @@ struct device_code {
     const struct artifact *artifact;
     const struct artifact_target *target;
     struct cuda_context gpu;
-    struct cu_module *module[SOURCE_MAX_UNITS]; /* of each image */
+    struct cu_module *module[ARTIFACT_MAX_IMAGES]; /* of each image */
     uint32_t n_modules;
     struct loaded_phase phase[MAX_FUNCTIONS];
     uint32_t n_phases, workers;

@@ -4,6 +4,7 @@
    phase of the pass goes to the device. */
 #pragma once
 #include "masks/base/error.h"
+#include "masks/base/text.h"
 #include "runtime/artifact/artifact.h"
 #include "runtime/maskc.h"
 #include "templates/abi.h"
@@ -85,8 +86,8 @@ static inline uint32_t args_element_bytes(const struct abi_args *a, const struct
 /* Does the phase go over the transposed plan? */
 bool over_transposed(enum abi_over over);
 
-extern const struct device device_cpu, device_cuda, device_emulated;
-/* A table for each library (devices_all.c, devices_runtime.c); it ends with null, the best come first. */
+extern const struct device device_cpu, device_cuda;
+/* A table for each library (emulated/devices_all.c, devices_runtime.c); it ends with null, the best come first. */
 extern const struct device *const devices[];
 extern const char devices_known[];  /* for messages: all names */
 extern const char devices_advice[]; /* ... and what else runs code that no device here runs */
@@ -96,16 +97,3 @@ enum { DEVICE_CURRENT = -1 };
 
 /* "cpu", "cuda:1", ...; *ret_ordinal is DEVICE_CURRENT without a number. Null name: null device (choose by file). */
 int device_find(const char *name, const struct device **ret, int *ret_ordinal, struct error *e);
-
-/* Seed of the emulation's fiber order, 0: in order; also $MASKC_EMULATION_SEED. */
-void emulated_set_seed(uint64_t seed);
-
-/* From here on launches on the device "emulated" add what they ask of the banks of shared memory to
-   *ret, which is cleared first (runtime/emulated/launch.h says what is in it); null: no longer. Sites
-   stand in no particular order. For one thread at a time. */
-struct emulation_banks;
-void emulated_count_banks(struct emulation_banks *ret);
-/* The same for what each entry has the machine do: products and copies. An entry beyond the first
-   EMULATION_MAX_ENTRIES is left out. */
-struct emulation_work;
-void emulated_count_work(struct emulation_work *ret);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* From what the caller gave to what kernels are told: defaults are filled in, the workspace is divided. */
 #include "gen/key_shape.h"
-#include "runtime/launch/launch.h"
+#include "runtime/launch/steps.h"
 #include <math.h>
 
 static int fill_bias(const struct launch *c, struct abi_args *a)

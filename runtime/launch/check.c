@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What can be wrong with a launch before its tensors are looked at. */
 #include "gen/key_shape.h"
-#include "runtime/launch/launch.h"
+#include "runtime/launch/steps.h"
 #include <math.h>
 
 int launch_refuse(const struct launch *c, const char *what)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* One launch, the same on every device: checked, completed, and each slice of the batch goes to the device
    with all its phases. */
-#include "runtime/launch/launch.h"
+#include "runtime/launch/steps.h"
 
 uint64_t launch_workspace(const struct maskc_kernel *k, const struct maskc_launch *l)
 {

@@ -2,7 +2,8 @@
 /* The scale of scores, for kernels that cannot compute with every scale. Kernels of 16-bit tensors multiply masked scores,
    -inf, by the scale, and those of CPUs divide a bias by it. They get a scale that is positive and so small that products
    of finite scores with it round to 0. */
-#include "runtime/launch/launch.h"
+#include "gen/target.h"
+#include "runtime/launch/steps.h"
 #include <math.h>
 
 /* Smallest magnitudes: a bias of 2^27 divided by the CPU's is finite. CUDA kernels do not divide, and take any float; a

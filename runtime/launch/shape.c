@@ -2,7 +2,7 @@
 /* How much of the batch is worked on together, and how many bytes of workspace that needs. LAUNCH.md has the
    formulas. */
 #include "gen/key_shape.h"
-#include "runtime/launch/launch.h"
+#include "runtime/launch/steps.h"
 
 /* Packed operands of a slice, for each worker: so much stays in a core's cache beside the tensors' rows.
    They are packed once and read often. */

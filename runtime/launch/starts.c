@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Rows before the start of each sequence: no kernel sees them. */
-#include "runtime/launch/launch.h"
+#include "runtime/launch/steps.h"
 #include <math.h>
 #include <string.h>
 

@@ -2,7 +2,7 @@
 /* The tensors of a launch: one row each, which says where the caller gives it and where kernels look for
    it. Strides that are all zero are those of [B, N, H, D]. */
 #include "gen/key_shape.h"
-#include "runtime/launch/launch.h"
+#include "runtime/launch/steps.h"
 #include <string.h>
 
 enum {

@@ -9,7 +9,7 @@
 
 enum { ROWS_THREADS = 128, ROWS_OF_BLOCK = ROWS_THREADS / 32 }; /* a warp takes a row */
 
-/* What a product of matrices becomes; the order is model/linear.h's. */
+/* What a product of matrices becomes; the order is model/ops/linear.h's. */
 enum rows_after {
     ROWS_AFTER_NONE,
     ROWS_AFTER_GELU,      /* x/2 (1 + erf(x / sqrt 2)) */

@@ -3,7 +3,7 @@
 #include "tests/data/data_files.h"
 #include "masks/base/file.h"
 #include "masks/base/text.h"
-#include "model/data/order.h"
+#include "model/base/order.h"
 #include "tests/support/test.h"
 #include <math.h>
 #include <stdio.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Are masks drawn in the right number, at the right places, and replaced in the right shares? */
+#include "model/base/order.h"
 #include "model/data/masking.h"
-#include "model/data/order.h"
 #include "tests/data/data_files.h"
 #include "tests/support/test.h"
 #include <string.h>

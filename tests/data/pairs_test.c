@@ -3,7 +3,7 @@
    create_instances_from_document() line by line, over lists of tokens, fed with the same random numbers. Are full
    sentences packed as pairs.h says? */
 #include "masks/base/memory.h"
-#include "model/data/order.h"
+#include "model/base/order.h"
 #include "model/data/pairs.h"
 #include "tests/data/data_files.h"
 #include "tests/support/test.h"

@@ -2,7 +2,7 @@
 /* Is an epoch a permutation? Are samples and masks the same wherever a sample stands? Is a batch what its records say? Do threads make no difference to prep? */
 #include "masks/base/file.h"
 #include "masks/base/memory.h"
-#include "model/data/order.h"
+#include "model/base/order.h"
 #include "tests/data/data_files.h"
 #include "tests/support/test.h"
 #include <stdio.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Is a DATA folder that was cut, changed, mixed or made for something else refused, by name and with one line? */
 #include "masks/base/memory.h"
-#include "model/data/order.h"
+#include "model/base/order.h"
 #include "tests/data/data_files.h"
 #include "tests/data/shard_sign.h"
 #include "tests/support/test.h"

@@ -2,7 +2,7 @@
 /* The corpus of the array readers: array_seeds npy|safetensors FOLDER writes gallery masks, and
    arrays of other types and shapes, as small files. */
 #include "masks/base/file.h"
-#include "masks/load.h"
+#include "masks/input/load.h"
 #include "masks/npy.h"
 #include "masks/safetensors.h"
 #include "masks/write.h"

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Measured plans: as they are, and as the entries of a file with a right checksum; what is let through is written and
    read again. */
-#include "runtime/measured.h"
+#include "runtime/pipeline/measured_plans.h"
 #include "tests/fuzz/check.h"
 #include <stdlib.h>
 #include <string.h>

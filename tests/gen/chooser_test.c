@@ -4,7 +4,7 @@
 #include "gen/family/family.h"
 #include "gen/lowering/lowering.h"
 #include "gen/plan/plan.h"
-#include "masks/load.h"
+#include "masks/input/load.h"
 #include "tests/gen/formula_mask.h"
 #include "tests/support/test.h"
 #include <string.h>

@@ -130,6 +130,40 @@ static void test_files(void **state)
     source_destroy(cuda);
 }
 
+static void check_equal(const struct source *a, const struct source *b)
+{
+    assert_int_equal(a->n_files, b->n_files);
+    for (uint32_t k = 0; k < a->n_files; k++) {
+        assert_string_equal(a->files[k].name, b->files[k].name);
+        assert_string_equal(a->files[k].text, b->files[k].text);
+    }
+    assert_ptr_equal(text_of(a, "kernel_config.h"), a->config_header);
+    assert_memory_equal(&a->launch, &b->launch, sizeof a->launch);
+}
+
+/* A source for few gathered columns becomes the one for many, and the first one again. */
+static void another_config_makes_its_own_source(void **state)
+{
+    (void)state;
+    struct error e;
+    const struct target *amx = target_find("x86-64-amx", &e);
+    struct kernel_config few = {
+        .request = {.dtype = ABI_BF16, .head_dim = 64, .backward = true}, .gathers_kept = 8};
+    struct kernel_config many = few;
+    many.gathers_kept = GATHERS_KEPT_MOST;
+    struct source *s = emit_source(amx, &few), *first = emit_source(amx, &few),
+                  *other = emit_source(amx, &many);
+    assert_string_not_equal(first->config_header, other->config_header);
+    assert_true(first->launch.scratch_fixed != other->launch.scratch_fixed);
+    source_configure(s, amx, &many);
+    check_equal(s, other);
+    source_configure(s, amx, &few);
+    check_equal(s, first);
+    source_destroy(s);
+    source_destroy(first);
+    source_destroy(other);
+}
+
 /* The folder goes in the teardown, which a failed test reaches as well. */
 static int make_folder(void **state)
 {
@@ -168,7 +202,7 @@ int main(int argc, char **argv)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_golden), cmocka_unit_test(test_written_by_hand),
-        cmocka_unit_test(test_files),
+        cmocka_unit_test(test_files), cmocka_unit_test(another_config_makes_its_own_source),
         cmocka_unit_test_setup_teardown(test_override, make_folder, remove_folder)};
     if (argc < 2) {
         fprintf(stderr, "usage: emit_test GOLDEN_DIR [--update]\n");

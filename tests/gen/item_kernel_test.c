@@ -2,7 +2,7 @@
 /* Which kernel the planner names for which item (gen/tables/item_kernel.h). That plan_check refuses another is
    plan_test's; that the reader of kernel files does, forged_kernels_test's. */
 #include "gen/plan/plan.h"
-#include "masks/load.h"
+#include "masks/input/load.h"
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Rates that a calibration alone knows (loop, exposed, wake): what they add to predictions, and what they do not touch. */
 #include "gen/plan/plan.h"
-#include "masks/load.h"
+#include "masks/input/load.h"
 #include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>

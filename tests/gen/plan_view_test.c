@@ -3,7 +3,8 @@
    machines named in the table. `plan_view_test DIR --update` rewrites the files: read the diff. */
 #include "gen/plan/plan.h"
 #include "masks/base/file.h"
-#include "masks/load.h"
+#include "masks/input/load.h"
+#include "masks/language/gallery.h"
 #include "tests/gen/golden.h"
 #include <math.h>
 #include <setjmp.h>

@@ -2,7 +2,8 @@
 /* The portfolio of plans (gen/plan/portfolio.c): never dearer than the plan of the machine's own prices, in any pass; much
    cheaper where that is known; every pair of tables that may be measured visits the mask exactly. */
 #include "gen/plan/plan.h"
-#include "masks/load.h"
+#include "masks/input/load.h"
+#include "masks/language/gallery.h"
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdio.h>

@@ -4,7 +4,8 @@
 #include "masks/analysis/state.h"
 #include "masks/base/file.h"
 #include "masks/base/memory.h"
-#include "masks/load.h"
+#include "masks/input/load.h"
+#include "masks/language/gallery.h"
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

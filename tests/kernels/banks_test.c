@@ -3,6 +3,7 @@
    wavefronts than it must, but where the table below says otherwise. `banks_test --list` prints every place of the
    text that was reached. */
 #include "masks/base/memory.h"
+#include "runtime/device/emulated/emulated.h"
 #include "runtime/emulated/launch.h"
 #include "tests/support/known_text.h"
 #include "tests/support/test.h"

@@ -3,7 +3,7 @@
    dimensions that lay out shared memory otherwise, ragged and packed batches in several chunks, and equal
    bits whatever order threads run in. */
 #include "masks/base/memory.h"
-#include "masks/load.h"
+#include "masks/language/gallery.h"
 #include "tests/support/known_text.h"
 #include "tests/support/test.h"
 #include <stdlib.h>

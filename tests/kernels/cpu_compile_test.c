@@ -6,8 +6,8 @@
    again with MASKC_CC=gcc and with one that is not there. */
 #include "gen/emit/emit.h"
 #include "gen/family/family.h"
+#include "runtime/base/process.h"
 #include "runtime/compile/compile.h"
-#include "runtime/compile/process.h"
 #include "runtime/device/machine.h"
 #include "tests/support/known_text.h"
 #include "tests/support/test.h"

@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "tests/kernels/cuda_traits.h"
+#include "gen/family/family.h"
+#include "gen/plan/plan.h"
 #include "tests/support/planned_work.h"
 #include "tests/support/test.h"
 #include <string.h>

@@ -3,7 +3,8 @@
    mask of the gallery, forward and backward; each kind of piece with each feature; equal bits
    whatever the order of threads. */
 #include "masks/base/memory.h"
-#include "masks/load.h"
+#include "masks/language/gallery.h"
+#include "runtime/device/emulated/emulated.h"
 #include "tests/support/known_text.h"
 #include "tests/support/test.h"
 #include <stdlib.h>

@@ -3,6 +3,7 @@
    products, matrix loads and 16-bit numbers must be what the hardware's documents say. */
 #include "gen/emit/emit.h"
 #include "masks/base/memory.h"
+#include "runtime/device/emulated/emulated.h"
 #include "runtime/emulated/launch.h"
 #include "tests/support/cuda_fixture.h"
 #include "tests/support/test.h"

@@ -3,7 +3,7 @@
 #include "gen/emit/emit.h"
 #include "masks/base/memory.h"
 #include "runtime/compile/compile.h"
-#include "runtime/device/emulated_text.h"
+#include "runtime/device/emulated/emulated_text.h"
 #include "tests/sass/memory.h"
 #include "tests/support/test.h"
 #include <math.h>

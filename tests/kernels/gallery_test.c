@@ -2,7 +2,7 @@
 /* Every gallery mask, every dtype, forward and backward, at a length that tiles divide and at one that they do not:
    `gallery_test cpu` on every x86-64 level that runs here, `gallery_test cuda` on sm_80, emulated; with --few after it at the
    second length alone. */
-#include "masks/load.h"
+#include "masks/language/gallery.h"
 #include "tests/support/subject.h"
 #include "tests/support/test.h"
 #include "tools/reference/check.h"

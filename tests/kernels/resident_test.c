@@ -3,7 +3,8 @@
    target's shared memory holds, head dimensions that are padded, every kind of launch; equal bits
    whatever the order of threads. */
 #include "masks/base/memory.h"
-#include "masks/load.h"
+#include "masks/language/gallery.h"
+#include "runtime/device/emulated/emulated.h"
 #include "runtime/emulated/launch.h"
 #include "tests/support/known_text.h"
 #include "tests/support/planned_work.h"

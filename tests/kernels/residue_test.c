@@ -5,7 +5,7 @@
    machines see to it that strides are taken for classes, whatever real ones cost. */
 #include "masks/base/memory.h"
 #include "runtime/artifact/artifact.h"
-#include "runtime/calibration.h"
+#include "runtime/pipeline/calibration.h"
 #include "tests/support/subject.h"
 #include "tests/support/test.h"
 #include "tools/reference/check.h"

@@ -4,7 +4,7 @@
    sequence, rows that items share, and equal bits whatever the order of threads and the number of blocks. `tiled_test
    --all` takes the full product; where $MASKC_KNOWN is set, cases of its tiled.txt do not run (known.h), and --update writes it. */
 #include "masks/base/memory.h"
-#include "masks/load.h"
+#include "masks/language/gallery.h"
 #include "tests/support/known_text.h"
 #include "tests/support/planned_work.h"
 #include "tests/support/test.h"

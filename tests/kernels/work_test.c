@@ -3,7 +3,11 @@
    brought columns for nothing, would be right and slow. Each place that leaves something out is taken
    away in turn, and what the emulation counts must then differ from what the plan says. tiled_test and
    resident_test count over the gallery; and what prices are made of is counted here as well. */
-#include "masks/load.h"
+#include "gen/family/family.h"
+#include "gen/plan/plan.h"
+#include "masks/input/load.h"
+#include "masks/language/gallery.h"
+#include "runtime/device/emulated/emulated.h"
 #include "tests/support/cuda_fixture.h"
 #include "tests/support/planned_work.h"
 #include "tests/support/test.h"

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The papers' masks: the counts of their tables, from the language and again from the dense file of
    the same mask. */
-#include "masks/language/language.h"
+#include "masks/language/gallery.h"
 #include "masks/write.h"
 #include "tests/masks/help.h"
 #include <math.h>

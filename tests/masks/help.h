@@ -5,7 +5,7 @@
 #include "masks/base/file.h"
 #include "masks/base/memory.h"
 #include "masks/base/text.h"
-#include "masks/load.h"
+#include "masks/input/load.h"
 #include "tests/support/test.h"
 
 /* The mask of a request that must succeed; the test fails with the error's text. */

@@ -3,6 +3,7 @@
    wrong? */
 #include "masks/importance.h"
 #include "masks/npy.h"
+#include "masks/readers/readers.h"
 #include "masks/safetensors.h"
 #include "tests/masks/help.h"
 #include <math.h>

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Pictures as files: pixels of a PNG read back, an SVG that is well-formed XML. */
-#include "masks/picture.h"
+#include "masks/picture/picture.h"
 #include "tests/masks/help.h"
 #include <stdio.h>
 #include <stdlib.h>

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Pictures: the levels against counting entries one by one, the terminal's characters, and files that
    cannot be; picture_files_test looks at those that can. */
-#include "masks/picture.h"
 #include "masks/picture/panels.h"
-#include "masks/picture/places.h"
+#include "masks/picture/picture.h"
 #include "masks/picture/sample.h"
+#include "masks/places.h"
 #include "tests/masks/help.h"
 #include <math.h>
 #include <stdlib.h>

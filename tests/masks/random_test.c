@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The random primitives: Philox against its authors' known answers, every draw against the rule in
    masks/README.md written out plainly, and golden hashes, so that a mask never changes. */
-#include "masks/language/random.h"
+#include "masks/base/random.h"
 #include "tests/masks/help.h"
 #include <inttypes.h>
 #include <math.h>

@@ -2,10 +2,10 @@
 /* The settings of a model's folder: what config.json and sentence-transformers' files may say, what is
    refused by name; and the floating types of its tensors. */
 #include "masks/base/text.h"
+#include "model/base/element.h"
 #include "model/checkpoint/config.h"
 #include "model/checkpoint/json.h"
 #include "model/checkpoint/sentence.h"
-#include "model/element.h"
 #include "tests/model/model_files.h"
 #include <math.h>
 #include <setjmp.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What only the GPU that is none can tell: what cuBLASLt was asked for, what was recorded as a graph and
    replayed, and what is left after each call has failed once. */
-#include "model/heads.h"
+#include "model/engine/heads.h"
 #include "tests/model/device_subject.h"
 #include <setjmp.h>
 #include <stdarg.h>

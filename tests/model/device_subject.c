@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* See device_subject.h. */
 #include "tests/model/device_subject.h"
-#include "model/encoder.h"
-#include "runtime/device/emulated_text.h"
-#include "runtime/kernel.h"
+#include "model/engine/encoder.h"
+#include "model/kernels/encoder_ops.h"
+#include "runtime/device/emulated/emulated_text.h"
+#include "runtime/load/load.h"
 #include <dlfcn.h>
 #include <setjmp.h>
 #include <stdarg.h>

@@ -3,7 +3,7 @@
    batch, their order, the number of threads. Models are random, biases and norms too. */
 #include "masks/base/memory.h"
 #include "model/backend/cpu/matmul/matmul.h"
-#include "model/heads.h"
+#include "model/engine/heads.h"
 #include "tests/model/random_bert.h"
 #include <dirent.h>
 #include <math.h>

@@ -2,7 +2,7 @@
 /* BERT in float64, one sequence at a time, from the definition: the judge of the engine. */
 #pragma once
 #include "masks/mask.h"
-#include "model/engine.h"
+#include "model/engine/engine.h"
 
 struct plain_bert {
     const struct model_config *config;

@@ -5,7 +5,7 @@
 #include "model/checkpoint/init.h"
 #include "model/checkpoint/json.h"
 #include "model/checkpoint/save.h"
-#include "model/mask.h"
+#include "model/mask/model_mask.h"
 #include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>

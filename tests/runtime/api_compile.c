@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "tests/runtime/api_compile.h"
-#include "runtime/cache.h"
+#include "runtime/base/cache.h"
 #include "tests/support/test.h"
 #include <stdlib.h>
 #include <unistd.h>

@@ -3,7 +3,7 @@
 #include "masks/base/memory.h"
 #include "runtime/compile/compile.h"
 #include "runtime/device/machine.h"
-#include "runtime/kernel.h"
+#include "runtime/load/load.h"
 #include "tests/runtime/api_compile.h"
 #include "tests/support/test.h"
 #include <stdio.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* A cache in a folder of its own, and contents to put there that are known by a number. */
 #pragma once
-#include "runtime/cache.h"
+#include "runtime/base/cache.h"
 
 /* A new one, empty. */
 char *cache_folder_new(void);

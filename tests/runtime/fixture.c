@@ -2,7 +2,7 @@
 #include "tests/runtime/fixture.h"
 #include "gen/plan/plan.h"
 #include "masks/base/memory.h"
-#include "masks/load.h"
+#include "masks/input/load.h"
 #include "runtime/artifact/tables.h"
 #include <stdio.h>
 #include <stdlib.h>

@@ -2,7 +2,7 @@
 /* A device that only writes down what it is handed, a small kernel on it, and a launch that is right: for
    tests of launches. */
 #pragma once
-#include "runtime/kernel.h"
+#include "runtime/load/load.h"
 #include "tests/runtime/fixture.h"
 
 enum { MOST_LAUNCHES = 64 };

@@ -2,7 +2,7 @@
 /* maskc_run on this machine's CPU: a launch computes, one kernel serves many threads, slices of the batch
    are invisible. That all numbers are right is the business of tests/kernels. */
 #include "masks/base/memory.h"
-#include "runtime/kernel.h"
+#include "runtime/load/load.h"
 #include "tests/runtime/api_compile.h"
 #include "tests/runtime/launches.h"
 #include <math.h>

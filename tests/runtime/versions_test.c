@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Structs of callers that know another version than the library: see runtime/API.md. */
-#include "runtime/api.h"
+#include "runtime/api/api.h"
 #include "tests/runtime/paper.h"
 #include <setjmp.h>
 #include <stdarg.h>

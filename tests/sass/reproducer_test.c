@@ -3,7 +3,7 @@
    one at -O3, unless its flag is set before the loop. Says when a newer ptxas no longer has the fault. */
 #include "masks/base/file.h"
 #include "masks/base/text.h"
-#include "runtime/compile/process.h"
+#include "runtime/base/process.h"
 #include "runtime/device/cuda_context.h"
 #include "tests/support/sass_setup.h"
 #include "tests/support/test.h"

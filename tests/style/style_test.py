@@ -12,6 +12,7 @@ ROOT = pathlib.Path(__file__).resolve().parents[2]
 sys.path[:0] = [str(ROOT / "tools/style"), str(ROOT / "tests/support")]
 import arrows  # noqa: E402
 import cmocka_count  # noqa: E402
+import loader  # noqa: E402
 import sizes  # noqa: E402
 import sources  # noqa: E402
 import words  # noqa: E402
@@ -62,7 +63,7 @@ class StyleTest(unittest.TestCase):
         self.assertIn(part, found[0])
 
     def test_nothing_wrong(self):
-        self.assertEqual([line for check in (words, arrows, sizes) for line in check.complaints()], [])
+        self.assertEqual([line for check in (words, arrows, loader, sizes) for line in check.complaints()], [])
 
     def test_old_word(self):
         self.write("low/b.c", "\nint my_seat;\nint seat_belt;\n")
@@ -90,13 +91,69 @@ class StyleTest(unittest.TestCase):
         self.write("low/floor/b.c", '#include "low/roof/a.h"\n')
         self.complains(arrows, "low/floor/b.c: includes low/roof/a.h")
 
+    def test_arrow_by_a_relative_path(self):
+        self.write("low/roof/a.h", "int a;\n")
+        self.write("low/roof/b.c", '#include "a.h"\n')
+        self.assertEqual(list(arrows.complaints()), [])
+        self.write("low/floor/b.c", '#include "../roof/a.h"\n')
+        self.complains(arrows, "low/floor/b.c: includes low/roof/a.h")
+        self.write("low/floor/b.c", "\n")
+        self.write("low/b.c", '#include "roof/a.h"\n')
+        self.complains(arrows, "low/b.c: includes low/roof/a.h")
+
     def test_arrow_from_a_parent_to_its_room(self):
         self.write("low/b.h", '#include "low/floor/a.h"\n')
         self.complains(arrows, "low/b.h: includes low/floor/a.h")
 
+    def test_arrow_from_a_header_to_its_room(self):
+        page = PAGE.replace("`low/many/` | x | low |", "`low/many/` | x | low/many/few |\n| `low/many/few/` | x | low |")
+        self.write("HACKING.md", page)
+        self.write("low/many/b.c", '#include "low/many/few/a.h"\n')
+        self.assertEqual(list(arrows.complaints()), [])
+        self.write("low/many/b.h", '#include "low/many/few/a.h"\n')
+        self.complains(arrows, "low/many/b.h: includes low/many/few/a.h")
+        self.write("HACKING.md", page.replace("few/` | x | low |", "few/` | x | itself |"))
+        self.assertEqual(list(arrows.complaints()), [])
+
     def test_room_without_a_row(self):
         self.write("low/cellar/b.c", "\n")
         self.complains(arrows, "low/cellar/b.c: includes anything")
+
+    def test_rows_in_a_circle(self):
+        for row, wrong, found in (("`low/floor/` | x | low", "`low/floor/` | x | low, low/roof", "low/floor -> low/roof -> low/floor"),
+                                  ("`low/many/` | x | low", "`low/many/` | x | itself, low/many", None),
+                                  ("`low/` | x | itself", "`low/` | x | itself, high", "low -> high -> low")):
+            self.write("HACKING.md", PAGE.replace(row, wrong, 1))
+            if found:
+                self.complains(arrows, f"HACKING.md: these rows form a circle: {found}")
+            else:
+                self.assertEqual(list(arrows.complaints()), [])
+
+    def test_row_of_an_inner_folder(self):
+        self.write("HACKING.md", PAGE.replace("| `top/`", "| `low/many/` | x | low, high |\n| `top/`", 1))
+        self.write("low/many/b.c", '#include "high/a.h"\n#include "low/a.h"\n')
+        self.assertEqual(list(arrows.complaints()), [])
+        self.write("low/many/b.c", '#include "top/one.h"\n')
+        self.complains(arrows, "low/many/b.c: includes top/one.h")
+
+    def test_loader_reaches_the_planner(self):
+        self.write("runtime/meson.build", "loader_sources = files(\n  'a.c',\n  'room/b.c')\nothers = files('c.c')\n"
+                   "x = shared_library('maskc-runtime', 'room/d.c', link_whole: y)\n")
+        self.write("runtime/a.c", '#include "runtime/room/b.h"\n')
+        self.write("runtime/c.c", '#include "gen/plan/plan.h"\n#include <jansson.h>\n')
+        self.write("runtime/room/b.c", '#include "b.h"\n/* #include "gen/plan/plan.h" */\n#include <stdio.h>\n')
+        self.write("gen/plan/plan.h", "#include <jansson.h>\n")
+        for source in ("runtime/a.c", "runtime/room/b.c", "runtime/room/d.c"):
+            self.write("runtime/room/b.h", "\n")
+            self.write("runtime/room/d.c", "\n")
+            self.assertEqual(list(loader.complaints()), [])
+            header = "runtime/room/d.c" if source.endswith("d.c") else "runtime/room/b.h"
+            self.write(header, '#include "gen/plan/plan.h"\n')
+            self.complains(loader, "libmaskc-runtime includes gen/plan/plan.h: runtime/")
+            self.write(header, "#include <jansson.h>\n")
+            self.complains(loader, "libmaskc-runtime includes jansson.h: runtime/")
+        self.write("runtime/meson.build", "sources = files('a.c')\n")
+        self.complains(loader, "found no loader_sources")
 
     def test_system_header(self):
         self.write("top/b.h", "#include <stdio.h>\n")

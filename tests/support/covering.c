@@ -2,7 +2,7 @@
 /* See covering.h. */
 #include "tests/support/covering.h"
 #include "gen/key_shape.h"
-#include "masks/load.h"
+#include "masks/input/load.h"
 #include "tests/support/test.h"
 #include <stdio.h>
 #include <stdlib.h>

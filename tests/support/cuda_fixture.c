@@ -2,8 +2,11 @@
 /* See cuda_fixture.h. */
 #include "tests/support/cuda_fixture.h"
 #include "gen/emit/emit.h"
+#include "gen/family/family.h"
+#include "gen/plan/plan.h"
 #include "masks/base/memory.h"
-#include "masks/load.h"
+#include "masks/input/load.h"
+#include "runtime/device/emulated/emulated.h"
 #include "tests/support/test.h"
 #include <stdlib.h>
 #include <string.h>

@@ -3,7 +3,7 @@
    its key; a list of keys is kept beside the test. A case whose key is listed would come to the same result, and need not run again;
    every fifth of them runs nonetheless. */
 #pragma once
-#include "runtime/cache.h"
+#include "runtime/base/cache.h"
 
 enum { KNOWN_MOST = 1024 };
 

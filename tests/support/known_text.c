@@ -26,7 +26,7 @@ void known_start_text(struct known *k, const char *name, bool update)
     char test[128];
     snprintf(test, sizeof test, "tests/kernels/%s_test.c", name);
     const char *const files[] = {test, "runtime/emulated/*.[ch]",
-                                 "runtime/device/emulated*.[ch]",
+                                 "runtime/device/emulated/*.[ch]",
                                  "tests/support/planned_work.c", NULL};
     known_start_files(k, name, files, update);
 }

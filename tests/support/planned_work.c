@@ -4,6 +4,7 @@
 #include "tests/support/planned_work.h"
 #include "gen/family/cuda_resident.h"
 #include "masks/base/memory.h"
+#include "runtime/device/emulated/emulated.h"
 #include "tests/support/cuda_fixture.h"
 #include "tests/support/test.h"
 #include <stdio.h>

@@ -3,6 +3,7 @@
    16 x 8 fragments that some row sees, copies of the columns that are visited. A kernel that skipped
    nothing would have right results all the same. */
 #pragma once
+#include "gen/plan/plan.h"
 #include "runtime/emulated/launch.h"
 #include "tools/reference/check.h"
 

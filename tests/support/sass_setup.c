@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* See sass_setup.h. */
 #include "tests/support/sass_setup.h"
-#include "masks/load.h"
+#include "masks/input/load.h"
 #include "runtime/compile/compile.h"
 #include "tests/support/covering.h"
 #include "tests/support/test.h"

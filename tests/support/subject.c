@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "tests/support/subject.h"
 #include "gen/family/family.h"
-#include "masks/load.h"
+#include "masks/input/load.h"
 #include "runtime/compile/compile.h"
 #include "tests/support/test.h"
 #include "tools/reference/check.h"

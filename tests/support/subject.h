@@ -3,8 +3,9 @@
    targets run emulated, their code never compiled for a GPU, so that no NVRTC is needed. */
 #pragma once
 #include "masks/mask.h"
-#include "runtime/cache.h"
-#include "runtime/kernel.h"
+#include "runtime/base/cache.h"
+#include "runtime/load/load.h"
+#include "runtime/pipeline/pipeline.h"
 
 /* The cache of compiled code: $XDG_CACHE_HOME as the build sets it, else a temporary folder that
    subject_finish removes. */

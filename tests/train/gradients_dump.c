@@ -5,7 +5,7 @@
 #include "masks/base/file.h"
 #include "masks/base/memory.h"
 #include "masks/safetensors.h"
-#include "model/train/pass.h"
+#include "model/gradients/pass.h"
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>

@@ -3,7 +3,7 @@
    pass with it. A parameter is moved along a random direction; its gradient says how the loss moves. */
 #include "masks/base/memory.h"
 #include "model/backend/cpu/matmul/matmul.h"
-#include "model/mask.h"
+#include "model/mask/model_mask.h"
 #include "tests/support/test.h"
 #include "tests/train/subject.h"
 #include <math.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* A random model that trains and a random batch: what the tests of passes share. What cannot be made fails the test. */
 #pragma once
-#include "model/train/pass.h"
+#include "model/gradients/pass.h"
 #include "tests/model/random_bert.h"
 
 enum { MASKED = 60 };

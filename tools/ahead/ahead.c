@@ -4,8 +4,8 @@
 #include "runtime/ahead/ahead.h"
 #include "masks/base/file.h"
 #include "masks/base/memory.h"
+#include "runtime/base/thread_pool.h"
 #include "runtime/compile/compile.h"
-#include "runtime/thread_pool.h"
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -84,7 +84,7 @@ struct work {
     bool failed;
 };
 
-/* The code of a matrix unit keeps few gathered columns or the most (find_source() in runtime/kernel.c). */
+/* The code of a matrix unit keeps few gathered columns or the most (find_source() in runtime/pipeline/pipeline.c). */
 static void add_kernels(struct work *w, const struct target *t, enum abi_dtype dtype,
                         uint32_t head_dim, const struct feature *f)
 {

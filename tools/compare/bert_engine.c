@@ -2,7 +2,7 @@
 /* maskbert's engine as a shared library for tools/bert-peers, which calls it by ctypes: token ids
    in, hidden states out. Not installed; the functions are stated here alone. */
 #include "masks/base/memory.h"
-#include "model/engine.h"
+#include "model/engine/engine.h"
 #include <stdio.h>
 #include <stdlib.h>
 

@@ -2,8 +2,8 @@
 /* maskbert's training as a shared library for tools/bert-peers --train, which calls it by ctypes: a model, one batch,
    whole steps over it. Not installed; the functions are stated here alone. */
 #include "masks/base/memory.h"
+#include "model/gradients/pass.h"
 #include "model/train/optimizer.h"
-#include "model/train/pass.h"
 #include <omp.h>
 #include <stdio.h>
 #include <stdlib.h>

@@ -2,7 +2,7 @@
 /* Answers as JSON, the same from a command's --json and from the server. */
 #pragma once
 #include "masks/base/text.h"
-#include "model/tasks.h"
+#include "model/tasks/tasks.h"
 #include <jansson.h>
 
 /* The words of a text's gaps: {"masks": [{"token", "offset", "words": [{"id", "word",

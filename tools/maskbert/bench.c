@@ -2,7 +2,7 @@
 /* maskbert bench: the model with its mask and with a dense mask, run by turns on the same random tokens. Says
    where the time goes, and the ceiling: what no mask can beat, as the rest is not attention. */
 #include "masks/base/memory.h"
-#include "model/engine.h"
+#include "model/engine/engine.h"
 #include "tools/common/busy.h"
 #include "tools/maskbert/command.h"
 #include "tools/maskbert/session.h"

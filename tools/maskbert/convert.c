@@ -3,8 +3,8 @@
 #include "masks/base/file.h"
 #include "model/checkpoint/init.h"
 #include "model/checkpoint/save.h"
-#include "model/mask.h"
-#include "runtime/encoder.h"
+#include "model/kernels/encoder_attention.h"
+#include "model/mask/model_mask.h"
 #include "tools/maskbert/command.h"
 #include <stdio.h>
 #include <stdlib.h>

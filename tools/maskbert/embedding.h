@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The settings of sentence vectors for `embed` and `serve`: those of the options, else of the folder, else mean pooling. */
 #pragma once
-#include "model/tasks.h"
+#include "model/tasks/tasks.h"
 #include "tools/maskbert/options.h"
 
 struct embedding_settings {

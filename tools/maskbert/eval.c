@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* maskbert eval: the loss on the held-out part of a DATA folder. */
 #include "model/checkpoint/json.h"
-#include "model/train/pretrainer.h"
+#include "model/train/pretrain/pretrainer.h"
 #include "tools/maskbert/command.h"
 #include "tools/maskbert/session.h"
 #include <jansson.h>

@@ -4,7 +4,7 @@
 #include "model/checkpoint/json.h"
 #include "model/checkpoint/sentence.h"
 #include "model/checkpoint/weights.h"
-#include "model/mask.h"
+#include "model/mask/model_mask.h"
 #include "model/tokenizer/tokenizer.h"
 #include "tools/maskbert/command.h"
 #include <stdio.h>

@@ -2,7 +2,7 @@
 /* What the commands that run a model share: the engine that the options ask for, texts from lines, and a
    line of progress on a terminal. */
 #pragma once
-#include "model/tasks.h"
+#include "model/tasks/tasks.h"
 #include "tools/maskbert/input.h"
 #include "tools/maskbert/options.h"
 

@@ -2,7 +2,7 @@
 /* maskc bench: our kernel and our own dense kernel of the same shape, and where ours has a bias or drops out the same one
    without: the arguments, and a result for each mask, length, dtype and pass. */
 #include "masks/base/memory.h"
-#include "runtime/cache.h"
+#include "runtime/base/cache.h"
 #include "tools/maskc/bench_contest.h"
 #include "tools/maskc/command.h"
 #include "tools/maskc/measure_plans.h"

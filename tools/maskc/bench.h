@@ -3,7 +3,8 @@
 #pragma once
 #include "gen/plan/plan.h"
 #include "masks/base/error.h"
-#include "runtime/kernel.h"
+#include "runtime/load/load.h"
+#include "runtime/pipeline/calibration.h"
 #include "tools/maskc/options.h"
 #include "tools/reference/check.h"
 #include <stdint.h>

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Kernels that bench measures: compiled, and loaded on the device that the options name. */
 #pragma once
-#include "runtime/kernel.h"
+#include "runtime/load/load.h"
+#include "runtime/pipeline/pipeline.h"
 #include "tools/maskc/options.h"
 
 struct bench_compiler {

@@ -3,10 +3,10 @@
    machine table to what came out, and stores them for later plans. */
 #include "gen/cost/fit.h"
 #include "masks/base/memory.h"
-#include "runtime/calibration.h"
 #include "runtime/compile/compile.h"
 #include "runtime/device/cuda_driver.h"
-#include "runtime/device/device.h"
+#include "runtime/device/emulated/emulated.h"
+#include "runtime/pipeline/calibration.h"
 #include "tools/maskc/ceiling.h"
 #include "tools/maskc/command.h"
 #include "tools/maskc/probe.h"

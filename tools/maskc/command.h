@@ -3,7 +3,8 @@
    program's exit code; and what they share. */
 #pragma once
 #include "masks/base/error.h"
-#include "runtime/kernel.h"
+#include "runtime/load/load.h"
+#include "runtime/pipeline/pipeline.h"
 #include "tools/maskc/options.h"
 #include <jansson.h>
 

@@ -2,7 +2,7 @@
 /* maskc compile: from a mask to a kernel file. */
 #include "runtime/compile/compile.h"
 #include "masks/base/file.h"
-#include "runtime/cache.h"
+#include "runtime/base/cache.h"
 #include "tools/maskc/command.h"
 #include "tools/maskc/progress.h"
 #include <stdio.h>

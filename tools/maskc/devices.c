@@ -3,7 +3,7 @@
    is kept. */
 #include "masks/base/text.h"
 #include "runtime/ahead/ahead.h"
-#include "runtime/cache.h"
+#include "runtime/base/cache.h"
 #include "runtime/compile/compile.h"
 #include "runtime/device/device.h"
 #include "tools/maskc/command.h"

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* maskc gallery: the masks that can be named, with their arguments, sparsity and papers. */
+#include "masks/language/gallery.h"
 #include "masks/base/text.h"
 #include "tools/maskc/command.h"
 #include <math.h>

@@ -2,7 +2,7 @@
 /* bench --measure-plans: the best predicted plans of a mask, compiled and timed by turns; the fastest is stored. */
 #include "tools/maskc/measure_plans.h"
 #include "masks/base/memory.h"
-#include "runtime/measured.h"
+#include "runtime/pipeline/measured_plans.h"
 #include "tools/maskc/progress.h"
 #include "tools/maskc/rounds.h"
 #include <stdio.h>

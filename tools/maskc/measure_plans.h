@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The plans of a portfolio beside each other (bench --measure-plans). */
 #pragma once
+#include "gen/plan/plan.h"
 #include "tools/maskc/bench_compile.h"
 #include "tools/reference/check.h"
 
@@ -16,5 +17,5 @@ struct plan_race {
     uint32_t plans;                     /* how many, at most ROUNDS_CONTENDERS */
 };
 
-/* Times them in both passes, tells each on stderr, stores the fastest (runtime/measured.h) and returns it. */
+/* Times them in both passes, tells each on stderr, stores the fastest (runtime/pipeline/measured_plans.h) and returns it. */
 int measure_plans(const struct plan_race *race, struct plan_choice *ret, struct error *e);

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "tools/maskc/microbench.h"
 #include "masks/base/memory.h"
+#include "runtime/launch/launch.h"
 #include "tools/maskc/ceiling.h"
 #include "tools/maskc/rounds.h"
 #include "tools/reference/check.h"

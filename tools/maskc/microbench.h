@@ -4,7 +4,7 @@
    rounds, so that other work on the machine does not count. On a GPU it is the clock's, over as many launches as last
    two milliseconds, waited for together. dQ is timed as the backward pass up to dQ. */
 #pragma once
-#include "runtime/kernel.h"
+#include "runtime/load/load.h"
 #include "tools/maskc/probe_table.h"
 
 enum {

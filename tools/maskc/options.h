@@ -3,7 +3,7 @@
    which rows of it it takes. */
 #pragma once
 #include "gen/target.h"
-#include "masks/load.h"
+#include "masks/input/load.h"
 #include "tools/common/program.h"
 #include <stdbool.h>
 #include <stdint.h>

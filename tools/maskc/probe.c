@@ -4,8 +4,9 @@
 #include "tools/maskc/probe.h"
 #include "gen/plan/plan.h"
 #include "masks/base/memory.h"
-#include "masks/load.h"
-#include "runtime/thread_pool.h"
+#include "masks/input/load.h"
+#include "runtime/base/thread_pool.h"
+#include "runtime/pipeline/pipeline.h"
 #include "tools/maskc/microbench.h"
 #include "tools/maskc/progress.h"
 #include <stdio.h>

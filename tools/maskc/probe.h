@@ -3,8 +3,8 @@
    timed pass by pass on one core, or on a GPU. */
 #pragma once
 #include "gen/cost/fit.h"
-#include "runtime/cache.h"
-#include "runtime/calibration.h"
+#include "runtime/base/cache.h"
+#include "runtime/pipeline/calibration.h"
 
 struct probe_time {
     char name[64], lowering[80];

@@ -4,8 +4,8 @@
 #include "masks/analysis/analysis.h"
 #include "masks/base/memory.h"
 #include "masks/base/text.h"
-#include "masks/picture.h"
-#include "masks/picture/places.h"
+#include "masks/picture/picture.h"
+#include "masks/places.h"
 #include "tools/maskc/command.h"
 #include <math.h>
 #include <stdio.h>

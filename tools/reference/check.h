@@ -5,7 +5,7 @@
 #pragma once
 #include "gen/target.h"
 #include "masks/mask.h"
-#include "runtime/kernel.h"
+#include "runtime/load/load.h"
 #include <jansson.h>
 
 /* One problem: sizes and features of a launch. */

@@ -2,7 +2,7 @@
 /* A buffer on a kernel's device with its copy on the host. It starts as NaN, and so do the guards before and
    after it: a forbidden read is a NaN in a result, a write outside shows in the guards. */
 #pragma once
-#include "runtime/kernel.h"
+#include "runtime/load/load.h"
 
 enum { GUARD = 256 }; /* bytes */
 

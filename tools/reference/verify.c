@@ -4,6 +4,7 @@
    compiled in, and equal bits from run to run and for any number of threads. Where the reference
    would take too long, a sample of rows is checked, and the check's name says so. */
 #include "masks/base/memory.h"
+#include "runtime/device/emulated/emulated.h"
 #include "tools/reference/check.h"
 #include <stdio.h>
 #include <stdlib.h>

@@ -1,12 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Includes run one way, between top folders and between the rooms of a folder: HACKING.md's two tables are the rule, read
-from the page itself. An exception (exceptions.txt) is an arrow that is still there; one that is gone has to leave the list."""
+"""Includes run one way, between top folders (a folder inside one may have a row of its own) and between the rooms of a
+folder: HACKING.md's two tables are the rule, read from the page itself. The rows of a table form no circle. An exception
+(exceptions.txt) is an arrow that is still there; one that is gone has to leave the list."""
 import fnmatch
+import posixpath
 import re
 
 import sources
 
-ROW = re.compile(r"^\| `([a-z/]+)/` \| .* \| ([^|]+) \|$", re.M)
+ROW = re.compile(r"^\| `([a-z0-9_/]+)/` \| .* \| ([^|]+) \|$", re.M)
 INCLUDE = re.compile(r'^[ \t]*#[ \t]*include[ \t]+(?:"([^"]+)"|<([^>]+)>)', re.M)
 
 
@@ -31,26 +33,47 @@ def rules(page, first="folder"):
     return {m[1]: Rule(m[1], m[2]) for m in ROW.finditer(page[begin:page.index("\n\n", begin)])}
 
 
+def from_the_top(path, included):
+    """The path from the top of a file that is named relative to the one that includes it."""
+    beside = posixpath.normpath(posixpath.join(posixpath.dirname(path), included))
+    return beside if included.startswith(".") or (sources.ROOT / beside).is_file() else included
+
+
 def includes_of(path):
     """(name in quotes, name in angle brackets) of each include; one of them is empty."""
-    return INCLUDE.findall(sources.NOT_CODE.sub(lambda m: m.group() if m.group()[0] == '"' else " ", sources.text(path)))
+    text = sources.NOT_CODE.sub(lambda m: m.group() if m.group()[0] == '"' else " ", sources.text(path))
+    return [(ours and from_the_top(path, ours), system) for ours, system in INCLUDE.findall(text)]
+
+
+def row_of(known, path):
+    """The rule of the innermost folder around the path that has a row, or None."""
+    folder = path.rpartition("/")[0]
+    while folder and folder not in known:
+        folder = folder.rpartition("/")[0]
+    return known.get(folder)
 
 
 def wrong_between_folders(known, path):
-    folder = path.split("/")[0]
-    if folder not in known:
+    rule = row_of(known, path)
+    if not rule:
         yield "anything: HACKING.md's table has no such folder"
         return
     for ours, system in includes_of(path):
         # A folder's own templates include each other by paths from their room.
-        if ours and ours.split("/")[0] in known and not known[folder].allows(ours):
+        if ours and ours.split("/")[0] in known and not rule.allows(ours):
             yield ours
-        if system and not known[folder].system:
+        if system and not rule.system:
             yield f"<{system}>"
 
 
+def is_child(rooms, other, room):
+    """True if `other` is a room inside `room`. A ground floor, which includes only itself, does not count."""
+    return other.startswith(room + "/") and rooms[other].targets != [other]
+
+
 def wrong_between_rooms(rooms, path):
-    """A room's files include only the rooms of its row. Folders without any row are not checked."""
+    """A room's files include only the rooms of its row, and its headers no header of a room inside it. Folders without any
+    row are not checked."""
     room = path.rsplit("/", 1)[0]
     if room not in rooms:
         if path.split("/")[0] in rooms:
@@ -58,7 +81,9 @@ def wrong_between_rooms(rooms, path):
         return
     for ours, _ in includes_of(path):
         other = ours.rsplit("/", 1)[0]
-        if other in rooms and other.split("/")[0] == room.split("/")[0] and other not in rooms[room].targets:
+        if other not in rooms or other.split("/")[0] != room.split("/")[0]:
+            continue
+        if other not in rooms[room].targets or path.endswith(".h") and is_child(rooms, other, room):
             yield ours
 
 
@@ -70,7 +95,27 @@ def wrong_arrows():
             for included in (*wrong_between_folders(known, path), *wrong_between_rooms(rooms, path))]
 
 
+def circle(rows):
+    """The folders of one circle among the rows, its first folder also last; empty where there is none."""
+    arrows = {name: [t for t in rule.targets if t in rows and t != name] for name, rule in rows.items()}
+    while ends := [name for name, targets in arrows.items() if not any(t in arrows for t in targets)]:
+        for name in ends:
+            del arrows[name]
+    path = list(arrows)[:1]
+    while path and path[-1] not in path[:-1]:
+        path.append(next(t for t in arrows[path[-1]] if t in arrows))
+    return path[path.index(path[-1]):] if path else []
+
+
+def circles():
+    """A circle of each of HACKING.md's tables that has one."""
+    page = sources.text("HACKING.md")
+    return filter(None, (circle(rules(page)), circle(rules(page, "room"))))
+
+
 def complaints():
+    for path in circles():
+        yield f"HACKING.md: these rows form a circle: {' -> '.join(path)}"
     allowed = {(row[1], row[2]) for row in sources.table("tools/style/exceptions.txt") if row[0] == "include"}
     wrong = set(wrong_arrows())
     for path, included in sorted(wrong - allowed):

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "model/backend/cuda/cublas_library.h"
-#include "runtime/toolkit.h"
+#include "runtime/base/toolkit.h"
 #include <dlfcn.h>
 
 static bool take_symbols(void *library, struct cublas_library *l)

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The backend "emulated": the encoder ops' CUDA text on this CPU, and products by plain loops. Its memory is
    the host's, and all is done when a call returns. */
+#include "runtime/device/emulated/emulated.h"
 #include "masks/base/memory.h"
 #include "model/backend/gpu/gpu.h"
-#include "runtime/device/emulated_text.h"
+#include "runtime/device/emulated/emulated_text.h"
 #include <stdlib.h>
 #include <string.h>
 

@@ -7,8 +7,8 @@
    Thread-safety: an open driver does not change. Many threads may use it, each with a stream of its own;
    what a stream is given runs in order. */
 #pragma once
-#include "model/linear.h"
-#include "runtime/encoder.h"
+#include "model/kernels/encoder_ops.h"
+#include "model/ops/linear.h"
 
 /* Zeroed: not open. */
 struct gpu_stream {

@@ -4,7 +4,7 @@
    rows that nobody reads. */
 #include "masks/base/memory.h"
 #include "model/backend/gpu/workspace.h"
-#include "model/buffer.h"
+#include "model/base/buffer.h"
 #include <omp.h>
 #include <stdlib.h>
 #include <string.h>

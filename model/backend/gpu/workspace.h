@@ -2,7 +2,7 @@
 /* Inside the passes on a driver: a workspace's memory on the device, its stream and its recordings. */
 #pragma once
 #include "model/backend/gpu/gpu.h"
-#include "model/encoder.h"
+#include "model/engine/encoder.h"
 
 enum gpu_buffer {
     BUFFER_INPUT,  /* u32 token id, position, type [tokens] each; i32 offsets [sequences + 1] */

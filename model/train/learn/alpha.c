@@ -2,7 +2,7 @@
 #include "model/train/learn/alpha.h"
 #include "masks/base/memory.h"
 #include "masks/mask.h"
-#include "model/data/order.h"
+#include "model/base/order.h"
 #include <math.h>
 #include <stdlib.h>
 

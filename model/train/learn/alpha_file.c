@@ -3,9 +3,9 @@
 #include "masks/base/file.h"
 #include "masks/base/memory.h"
 #include "masks/safetensors.h"
+#include "model/base/whole_file.h"
 #include "model/checkpoint/json.h"
 #include "model/train/learn/alpha.h"
-#include "model/train/run/whole_file.h"
 #include <inttypes.h>
 #include <math.h>
 #include <stdio.h>

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* A mask while it is learned: alpha with its moments, and what one step draws, hands to attention and gets back. */
 #pragma once
+#include "model/gradients/pass.h"
 #include "model/train/learn/measures.h"
 #include "model/train/optimizer.h"
-#include "model/train/pass.h"
 
 struct learner {
     struct learn_options options;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What a run's folder holds of a mask that is learned. */
 #include "model/checkpoint/json.h"
-#include "model/mask.h"
+#include "model/mask/model_mask.h"
 #include "model/train/learn/learner.h"
 #include <stdlib.h>
 #include <string.h>

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "model/train/learn/noise.h"
-#include "model/data/order.h"
+#include "model/base/order.h"
 #include <math.h>
 
 enum { BLOCK = 4096 }; /* units that are drawn one after another */

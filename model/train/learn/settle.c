@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "model/train/learn/settle.h"
 #include "masks/mask.h"
-#include "model/attention.h"
+#include "model/ops/attention.h"
 #include <math.h>
 #include <stdlib.h>
 

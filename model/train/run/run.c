@@ -3,11 +3,11 @@
 #include "model/train/run/run.h"
 #include "masks/base/text.h"
 #include "model/train/flops.h"
+#include "model/train/pretrain/save_gradients.h"
 #include "model/train/run/run_save.h"
 #include "model/train/run/run_say.h"
 #include "model/train/run/run_settle.h"
 #include "model/train/run/run_setup.h"
-#include "model/train/save_gradients.h"
 #include <inttypes.h>
 #include <math.h>
 #include <time.h>

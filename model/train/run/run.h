@@ -2,8 +2,8 @@
 /* Pre-training from a model and a DATA folder to a RUN folder: a model that transformers loads at any time, with
    run.json, log.jsonl and state/ beside it. */
 #pragma once
-#include "model/train/pretrainer.h"
-#include "model/train/run/run_options.h"
+#include "model/train/pretrain/pretrainer.h"
+#include "model/train/pretrain/run_options.h"
 
 struct run_progress {
     uint64_t step, steps;     /* 0 steps: the time decides */

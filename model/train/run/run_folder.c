@@ -2,7 +2,7 @@
 #include "model/train/run/run_folder.h"
 #include "masks/base/memory.h"
 #include "masks/base/text.h"
-#include "model/train/run/whole_file.h"
+#include "model/base/whole_file.h"
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>

@@ -2,9 +2,9 @@
 #include "model/train/run/run_model.h"
 #include "model/checkpoint/init.h"
 #include "model/checkpoint/save.h"
-#include "model/mask.h"
-#include "model/train/drop.h"
-#include "runtime/encoder.h"
+#include "model/kernels/encoder_attention.h"
+#include "model/mask/drop.h"
+#include "model/mask/model_mask.h"
 
 /* An architecture with the heads that training needs. */
 static int name_architecture(struct model_config *c, bool pairs, struct error *e)

@@ -2,7 +2,7 @@
 /* The model that a run begins with, out of any folder that holds one: heads that are missing are initialised, positions
    extended, the mask stored beside it. */
 #pragma once
-#include "model/train/run/run_options.h"
+#include "model/train/pretrain/run_options.h"
 
 /* Writes config.json, model.safetensors in f32, tokenizer and mask into an empty folder. `pairs`: it gets the head of
    next sentences. */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "model/train/run/run_save.h"
+#include "model/base/whole_file.h"
 #include "model/checkpoint/json.h"
-#include "model/train/run/whole_file.h"
 #include <stdlib.h>
 
 int run_log_event(struct run *r, const char *name, struct error *e)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Inside a run: all that it needs, made ready for the first step, new or from a state. */
 #pragma once
-#include "model/train/pretrainer.h"
+#include "model/train/pretrain/pretrainer.h"
 #include "model/train/run/run.h"
 #include "model/train/run/run_folder.h"
 #include "model/train/run/run_log.h"

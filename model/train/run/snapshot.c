@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "model/train/run/snapshot.h"
 #include "masks/base/memory.h"
+#include "model/base/whole_file.h"
 #include "model/checkpoint/json.h"
-#include "model/train/run/whole_file.h"
 #include <dirent.h>
 #include <errno.h>
 #include <inttypes.h>

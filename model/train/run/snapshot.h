@@ -5,7 +5,7 @@
 #pragma once
 #include "masks/base/file.h"
 #include "masks/safetensors.h"
-#include "model/train/state.h"
+#include "model/gradients/state.h"
 
 #define STATE_FOLDER "state"
 

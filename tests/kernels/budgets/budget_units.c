@@ -3,7 +3,7 @@
    work of a program on the thread that asks for it. What takes too long so is held against budget_clock. */
 #include "tests/kernels/budgets/budget_units.h"
 #include "masks/base/memory.h"
-#include "runtime/thread_pool.h"
+#include "runtime/base/thread_pool.h"
 #include "tests/kernels/budgets/budget_clock.h"
 #include <stdlib.h>
 #include <string.h>

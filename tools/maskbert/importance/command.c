@@ -2,6 +2,7 @@
 /* maskbert importance RUN: a learned mask's P as numbers and as a picture. */
 #include "tools/maskbert/command.h"
 #include "masks/base/memory.h"
+#include "masks/readers/readers.h"
 #include "model/checkpoint/json.h"
 #include "tools/maskbert/importance/film.h"
 #include "tools/maskbert/importance/importance.h"

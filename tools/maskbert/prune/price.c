@@ -2,9 +2,9 @@
 /* What a mask costs here: predicted by the plan that the model's attention is compiled by, and measured. */
 #include "gen/plan/plan.h"
 #include "masks/base/memory.h"
-#include "model/encoder.h"
-#include "runtime/calibration.h"
+#include "model/engine/encoder.h"
 #include "runtime/compile/compile.h"
+#include "runtime/pipeline/calibration.h"
 #include "tools/maskbert/prune/prune.h"
 #include <omp.h>
 #include <stdlib.h>

@@ -3,9 +3,9 @@
 #include "tools/maskbert/prune/prune.h"
 #include "masks/base/file.h"
 #include "masks/base/memory.h"
-#include "masks/load.h"
+#include "masks/input/load.h"
 #include "masks/npy.h"
-#include "runtime/calibration.h"
+#include "runtime/pipeline/calibration.h"
 #include "tools/maskbert/command.h"
 #include <inttypes.h>
 #include <math.h>

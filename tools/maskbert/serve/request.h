@@ -4,7 +4,7 @@
    and reply it belongs to the worker alone: its connection is suspended. */
 #pragma once
 #include "masks/base/text.h"
-#include "model/tasks.h"
+#include "model/tasks/tasks.h"
 #include <jansson.h>
 #include <microhttpd.h>
 

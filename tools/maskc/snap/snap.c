@@ -2,6 +2,7 @@
 /* maskc snap P: the mask that keeps the most of an importance within a predicted time, or the fastest that keeps so
    much of it. */
 #include "masks/base/memory.h"
+#include "masks/readers/readers.h"
 #include "tools/maskc/command.h"
 #include "tools/maskc/progress.h"
 #include "tools/maskc/snap/task.h"

@@ -5,7 +5,7 @@
 #pragma once
 #include "masks/base/error.h"
 #include "masks/base/text.h"
-#include "model/linear.h"
+#include "model/ops/linear.h"
 #include <stddef.h>
 
 /* The library's engine, packed weights, and the products made so far. Safe to use from many threads. */

@@ -4,7 +4,7 @@
 #include "model/backend/cpu/matmul/matmul.h"
 #include "model/backend/cpu/matmul/onednn.h"
 #include "model/backend/cpu/ops/encoder_ops.h"
-#include "model/backend/cpu/pool.h"
+#include "model/base/pool.h"
 #include <pthread.h>
 
 struct gradient_product; /* matmul_gradient.c */

@@ -3,7 +3,7 @@
    compiled for each level of x86-64 (row_level.h). */
 #pragma once
 #include "model/backend/cpu/ops/row_level.h"
-#include "model/linear.h"
+#include "model/ops/linear.h"
 
 struct cpu_encoder_ops {
     /* y = norm(x + residual); x is overwritten. residual (null: none) and y may be the same array, as

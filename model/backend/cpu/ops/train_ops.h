@@ -4,7 +4,7 @@
    numbers are uint16_t, rounded to nearest even. */
 #pragma once
 #include "model/backend/cpu/ops/row_level.h"
-#include "model/linear.h"
+#include "model/ops/linear.h"
 
 /* Whose row it is: what its dropout is a function of. */
 struct row_place {

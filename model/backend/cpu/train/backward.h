@@ -3,8 +3,8 @@
    product takes is of the engine's dtype, and is kept for the weights' gradients. Sums over rows are a panel's own, and
    then added in the order of panels: the same bits for any number of threads. */
 #pragma once
-#include "model/backend/cpu/pass.h"
-#include "model/train/pass.h"
+#include "model/backend/cpu/forward/pass.h"
+#include "model/gradients/pass.h"
 
 /* Rows of the heads' panels, and how many masked rows are worked on together. */
 enum { HEAD_PANEL = 64, HEAD_CHUNK = 1024 };

@@ -103,7 +103,9 @@ int backward_weights(const struct pass *p, uint32_t layer, struct error *e)
     const struct layer_tape *t = pass_layer(p, layer);
     char prefix[32];
     struct gradient_list list = {
-        memory_new(4 * (size_t)p->g->config.heads + 2 * FEED_SLICES, sizeof *list.each), 0};
+        memory_new(4 * (size_t)p->g->config.heads + 2 * (size_t)p->c->feed.slices,
+                   sizeof *list.each),
+        0};
     snprintf(prefix, sizeof prefix, "encoder.layer.%" PRIu32, layer);
     add_projection(p, prefix, t, &list);
     add_output(p, prefix, t, &list);

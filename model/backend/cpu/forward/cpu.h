@@ -1,0 +1,28 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The CPU as a backend: its state, and the functions of its row in the table. */
+#pragma once
+#include "model/backend/backend.h"
+#include "model/backend/cpu/matmul/matmul.h"
+#include "model/backend/cpu/ops/encoder_ops.h"
+#include "model/base/pool.h"
+
+struct backend_state {
+    struct matmul *matmul; /* and the weights of products */
+    const struct cpu_encoder_ops *ops;
+    struct pool kept; /* other weights */
+};
+
+int cpu_encode(const struct encode_request *r, struct error *e);
+int cpu_head(const struct head_request *r, struct error *e);
+int cpu_mean(const struct engine *g, struct engine_workspace *w, float *ret, struct error *e);
+
+struct backend_training *cpu_training_new(const struct engine *g);
+void cpu_training_destroy(struct backend_training *m);
+int cpu_train(const struct pass_request *r, struct backend_training *m, struct pass_loss *loss,
+              struct error *e);
+char *cpu_training_identity(const struct engine *g);
+int cpu_training_memory(const struct engine *g, const struct pass_sizes *s,
+                        struct pass_memory *ret, struct error *e);
+void cpu_training_attention(const struct backend_training *m, struct pass_array *ret);
+
+void cpu_workspace_finish(struct backend_workspace *m);

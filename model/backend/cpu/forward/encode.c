@@ -1,0 +1,80 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Inference on the CPU. Rows are divided into panels, memory and products are made for them; then the pass runs over a
+   tape of one layer. */
+#include "model/backend/cpu/forward/pass.h"
+#include <stdlib.h>
+
+/* A batch with fewer rows a thread than these is one panel. Its time goes into reading weights, which divided
+   products read once together and panels once each. There are two numbers, as threads that share slices wait
+   for each other less often than threads that divide products. */
+enum { PANEL_ROWS = 512, SHARED_ROWS = 128, DIVIDED_ROWS = 32 };
+
+static void divide(struct pass *p)
+{
+    uint32_t threads = p->g->threads;
+    bool shared = threads <= p->c->feed.slices;
+    p->divided = threads > 1 && p->tokens < (shared ? SHARED_ROWS : DIVIDED_ROWS) * threads;
+    p->sharers = p->divided && shared ? threads : 1;
+    p->panels = 1;
+    p->panel = product_rows(p->tokens);
+    if (p->divided || (threads == 1 && p->tokens <= PANEL_ROWS))
+        return;
+    uint32_t panels = (p->tokens + PANEL_ROWS - 1) / PANEL_ROWS;
+    panels = (panels + threads - 1) / threads * threads;
+    p->panel = product_rows((p->tokens + panels - 1) / panels);
+    p->panels = (p->tokens + p->panel - 1) / p->panel;
+}
+
+static void grow(const struct pass *p, struct engine_workspace *w)
+{
+    const struct engine *g = p->g;
+    struct backend_workspace *m = p->memory;
+    const uint64_t columns = attention_columns(&g->config), element = element_bytes(g->dtype);
+    const uint64_t rows = p->tokens + (uint64_t)PRODUCT_ROWS_BEYOND;
+    buffer_grow(&w->hidden, &w->hidden_bytes, rows * g->config.hidden * element);
+    buffer_grow(&m->projection.data, &m->projection.bytes, rows * 3 * columns * element);
+    buffer_grow(&m->context.data, &m->context.bytes, rows * columns * element);
+    buffer_grow(&m->lse.data, &m->lse.bytes,
+                (uint64_t)p->tokens * g->config.heads * sizeof(float));
+    cpu_workspace_grow_panels(g, m, p->panel);
+    struct attention_call call = {.sequences = p->sequences,
+                                  .longest = p->longest,
+                                  .threads = g->threads,
+                                  .tokens = p->tokens,
+                                  .offsets = p->offsets};
+    buffer_grow(&m->attention.data, &m->attention.bytes,
+                attention_workspace(&p->c->attention, &call));
+}
+
+/* Each layer replaces the hidden states. */
+static struct layer_tape one_layer(const struct engine_workspace *w)
+{
+    const struct backend_workspace *m = w->memory;
+    return (struct layer_tape){.hidden = w->hidden,
+                               .projection = m->projection.data,
+                               .context = m->context.data,
+                               .lse = m->lse.data,
+                               .middle = w->hidden};
+}
+
+int cpu_encode(const struct encode_request *r, struct error *e)
+{
+    struct engine_workspace *w = r->workspace;
+    struct pass p = {.g = r->engine,
+                     .c = r->engine->encoder,
+                     .ops = r->engine->encoder->state->ops,
+                     .list = r->list,
+                     .offsets = w->offsets,
+                     .sequences = w->sequences,
+                     .tokens = w->tokens,
+                     .longest = r->longest,
+                     .watch = w->watch,
+                     .seconds = w->seconds,
+                     .memory = cpu_workspace_of(w)};
+    divide(&p);
+    grow(&p, w);
+    const struct layer_tape layer = one_layer(w);
+    const struct tape tape = {.layer = &layer, .last = w->hidden};
+    p.tape = &tape;
+    return pass_make_products(&p, e) < 0 ? -1 : pass_forward(&p, e);
+}

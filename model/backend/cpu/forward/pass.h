@@ -1,0 +1,103 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Inside the encoder's pass on the CPU, for inference and for training. Rows are worked off in panels. Between two
+   attentions a panel stays on one thread, so that what lies between the products stays in that core's cache. A batch
+   of inference with few rows for each thread is one panel, and every product is divided among the threads. */
+#pragma once
+#include "model/backend/cpu/forward/tape.h"
+#include "model/backend/cpu/forward/workspace.h"
+#include "model/backend/cpu/ops/train_ops.h"
+#include "model/engine/encoder.h"
+
+enum product_id {
+    PRODUCT_PROJECTION,
+    PRODUCT_OUTPUT,
+    PRODUCT_INNER,
+    PRODUCT_OUTER,
+    PRODUCT_OUTER_ADDS,
+    PRODUCT_INFERENCE, /* how many inference needs; training goes on: */
+    PRODUCT_PROJECTION_BACK = PRODUCT_INFERENCE,
+    PRODUCT_OUTPUT_BACK,
+    PRODUCT_INNER_BACK,
+    PRODUCT_OUTER_BACK,
+    PRODUCT_COUNT
+};
+
+/* What the forward pass does beside where a backward pass may follow: it fills a tape and drops out. */
+struct training {
+    const struct cpu_train_ops *ops;
+    const struct row_place *place; /* [tokens] */
+    const uint32_t *sample;        /* [sequences] */
+    uint64_t seed;
+    double hidden_dropout, attention_dropout;
+    const struct pass_bias *bias; /* or null */
+    struct backward *backward;    /* null: no backward pass */
+};
+
+struct pass {
+    const struct engine *g;
+    const struct encoder *c;
+    const struct cpu_encoder_ops *ops;
+    const struct training *training; /* null: inference */
+    const struct tape *tape;
+    const struct sequence *list; /* [sequences] */
+    const int32_t *offsets;
+    uint32_t sequences, tokens, longest;
+    const struct engine_watch *watch; /* or null */
+    double *seconds;                  /* [PHASE_COUNT], or null: not measured */
+    struct backend_workspace *memory;
+    uint32_t panel, panels; /* rows of each panel but the last; how many */
+    bool divided;           /* one panel on all threads */
+    uint32_t sharers; /* threads that each take slices of a divided feed forward; 1: none do */
+    const struct product *whole[PRODUCT_COUNT],
+        *last[PRODUCT_COUNT]; /* of a panel, of the last */
+};
+
+/* Rows first .. first + rows, on one thread or divided. */
+struct part {
+    const struct pass *p;
+    struct panel_workspace *workspace;
+    const struct product *const *product; /* [PRODUCT_COUNT] */
+    uint32_t panel, first, rows;
+    double *seconds; /* [PHASE_COUNT], or null: not measured */
+};
+
+/* Row `row` of [.., columns] in the engine's dtype. */
+void *pass_row(const struct pass *p, void *base, uint64_t row, uint64_t columns);
+const struct layer_tape *pass_layer(const struct pass *p, uint32_t layer);
+void *pass_output(const struct pass *p,
+                  uint32_t layer); /* a layer's, which is the next one's input */
+/* Row `row` of slice k of a tape's pre or inner. */
+void *pass_slice_row(const struct pass *p, void *base, uint32_t k, uint64_t row);
+
+/* Products of panels; the workspaces of panels are there. */
+int pass_make_products(struct pass *p, struct error *e);
+/* Bytes that the products of a training panel of so many rows need for f32 copies of bf16 operands. */
+uint64_t pass_widened_bytes(const struct encoder *c, uint32_t rows);
+
+/* Something that every panel goes through. -1: a product failed. */
+typedef int panel_step(const struct part *part, uint32_t layer);
+int pass_run_panels(const struct pass *p, panel_step *step, uint32_t layer);
+/* Elements of a layer's bias, or of its gradient, and where they begin. */
+uint64_t pass_bias_size(const struct pass *p, bool gradient);
+uint64_t pass_bias_at(const struct pass *p, uint32_t layer, bool gradient);
+struct attention_call pass_attention_call(const struct pass *p, uint32_t layer);
+int pass_attend(const struct pass *p, uint32_t layer, struct error *e);
+/* From token ids to the last hidden states. */
+int pass_forward(const struct pass *p, struct error *e);
+int pass_failed(struct error *e); /* "a matrix product failed" */
+
+panel_step panel_begin;   /* embeddings, their norm */
+panel_step panel_project; /* query, key, value of a layer */
+panel_step panel_layer;   /* what follows a layer's attention */
+
+/* The dropouts of hidden states: which one of a pass. */
+enum dropout_site { SITE_EMBEDDINGS, SITE_LAYERS };
+static inline uint32_t site_output(uint32_t layer) /* of attention */
+{
+    return SITE_LAYERS + 2 * layer;
+}
+static inline uint32_t site_outer(uint32_t layer) /* of the feed forward */
+{
+    return SITE_LAYERS + 2 * layer + 1;
+}
+struct row_dropout training_dropout(const struct training *t, uint32_t site);

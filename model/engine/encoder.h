@@ -1,0 +1,47 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Inside an engine: its backend, the weights that lie there, and attention. */
+#pragma once
+#include "model/backend/backend.h"
+#include "model/engine/engine.h"
+#include "model/ops/attention.h"
+#include "model/ops/linear.h"
+
+/* dX = dY W: the same weights transposed, without bias. */
+struct layer_twins {
+    struct linear projection, output; /* [H, 3 * columns], [columns, H] */
+    struct linear *inner, *outer;     /* [feed.slices]: [H, I / slices], [I / slices, H] */
+};
+
+struct layer {
+    struct linear projection; /* [3 * columns, H]: query, key, value, heads padded with zeros */
+    struct linear output;     /* [H, columns] */
+    /* [feed.slices]: [I / slices, H], [H, I / slices]. The first outer has the bias. */
+    struct linear *inner, *outer;
+    struct norm output_norm, outer_norm;
+    struct layer_twins twin; /* where the engine trains */
+};
+
+struct embeddings {
+    const struct tensor *mapped_words; /* [vocabulary, H]: the engine's weights' own */
+    void *words;              /* the same in the engine's dtype where the backend keeps it */
+    float *positions, *types; /* [positions, H], [types, H] */
+    struct norm norm;
+};
+
+struct encoder {
+    const struct backend *backend;
+    struct backend_state *state; /* which owns what is below */
+    struct embeddings embeddings;
+    struct feed_form feed;
+    struct layer *layer;   /* [layers] */
+    struct linear *slices; /* memory of the layers' inner and outer */
+    struct attention attention;
+    struct linear pooler, words_dense, words_out, next, classifier,
+        span; /* PART_..; or zeroed */
+    struct norm words_norm;
+    struct linear pooler_twin, words_dense_twin, words_out_twin; /* where the engine trains */
+};
+
+/* Hands all that g's config, weights and parts ask for to the backend, which is open. */
+int encoder_pack(struct engine *g, struct error *e);
+void encoder_destroy(struct encoder *c); /* null is fine */

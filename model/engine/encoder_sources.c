@@ -1,0 +1,311 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The walk over a model's linears and norms. Query, key and value become one matrix. Heads that the attention kernels
+   do not take are padded with zeros: rows of query, key and value, columns of the output. */
+#include "model/engine/encoder_sources.h"
+#include "masks/base/memory.h"
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* What the functions below share. */
+struct walk {
+    struct engine *g;
+    struct encoder *c;
+    struct encoder_sources *list;
+};
+
+static const struct tensor *tensor_of(const struct walk *w, const char *prefix,
+                                      const char *name)
+{
+    char whole[PARAMETER_NAME_BYTES];
+    snprintf(whole, sizeof whole, "%.80s.%.12s", prefix, name);
+    return weights_find(&w->g->weights, whole);
+}
+
+static void add_kept(const struct walk *w, void *to, const struct tensor *t, enum element type)
+{
+    struct encoder_sources *s = w->list;
+    *MEMORY_PUSH(s->kept, s->kepts, s->kept_capacity) = (struct kept_source){to, t, type};
+}
+
+static void add_norm(const struct walk *w, const char *prefix, struct norm *n)
+{
+    n->size = w->g->config.hidden;
+    n->eps = (float)w->g->config.layer_norm_eps;
+    add_kept(w, &n->gain, tensor_of(w, prefix, "weight"), ELEMENT_F32);
+    add_kept(w, &n->shift, tensor_of(w, prefix, "bias"), ELEMENT_F32);
+}
+
+/* ---- linear layers ---- */
+
+static void add_linear(const struct walk *w, const struct linear_source *s)
+{
+    struct encoder_sources *list = w->list;
+    struct linear_source *to = MEMORY_PUSH(list->linear, list->linears, list->linear_capacity);
+    *to = *s;
+    to->matrices = s->matrices ? s->matrices : 1;
+    to->shape.x = w->g->dtype;
+    if (!w->g->trains)
+        to->twin = NULL;
+}
+
+/* A whole tensor and its bias. */
+static struct linear_source plain(const struct walk *w, const char *prefix, struct linear *to)
+{
+    const struct tensor *t = tensor_of(w, prefix, "weight");
+    const uint32_t out = (uint32_t)t->parameter.shape[0], in = (uint32_t)t->parameter.shape[1];
+    return (struct linear_source){
+        .linear = to,
+        .shape = {.in = in, .out = out, .y = ELEMENT_F32},
+        .weight = {t},
+        .bias = {tensor_of(w, prefix, "bias")},
+        .row = in,
+        .rows = out,
+        .columns = in,
+    };
+}
+
+static void pad(const struct walk *w, enum padded_side side, struct linear_source *s)
+{
+    const struct model_config *m = &w->g->config;
+    s->head_dim = m->hidden / m->heads;
+    s->padded_dim = attention_padded_dim(s->head_dim);
+    s->padded = s->padded_dim == s->head_dim ? PADDED_NONE : side;
+}
+
+static void add_projection(const struct walk *w, const char *layer, struct layer *l)
+{
+    static const char *const names[] = {"query", "key", "value"};
+    char prefix[PARAMETER_NAME_BYTES];
+    snprintf(prefix, sizeof prefix, "%.60s.attention.self.query", layer);
+    struct linear_source s = plain(w, prefix, &l->projection);
+    for (uint32_t k = 0; k < 3; k++) {
+        snprintf(prefix, sizeof prefix, "%.60s.attention.self.%s", layer, names[k]);
+        s.weight[k] = tensor_of(w, prefix, "weight");
+        s.bias[k] = tensor_of(w, prefix, "bias");
+    }
+    s.matrices = 3;
+    pad(w, PADDED_ROWS, &s);
+    s.shape.out = 3 * attention_columns(&w->g->config);
+    s.shape.y = w->g->dtype;
+    s.twin = &l->twin.projection;
+    add_linear(w, &s);
+}
+
+static void add_output(const struct walk *w, const char *layer, struct layer *l)
+{
+    char prefix[PARAMETER_NAME_BYTES];
+    snprintf(prefix, sizeof prefix, "%.60s.attention.output.dense", layer);
+    struct linear_source s = plain(w, prefix, &l->output);
+    pad(w, PADDED_COLUMNS, &s);
+    s.shape.in = attention_columns(&w->g->config);
+    s.twin = &l->twin.output;
+    s.twin_y = w->g->dtype;
+    add_linear(w, &s);
+}
+
+static void add_inner(const struct walk *w, const char *layer, struct layer *l)
+{
+    const struct feed_form *f = &w->c->feed;
+    char prefix[PARAMETER_NAME_BYTES];
+    snprintf(prefix, sizeof prefix, "%.60s.intermediate.dense", layer);
+    struct linear_source s = plain(w, prefix, NULL);
+    s.rows = s.shape.out /= f->slices;
+    s.shape.y = f->own_gelu ? ELEMENT_F32 : w->g->dtype;
+    s.shape.after = f->own_gelu ? AFTER_NONE : linear_after(w->g->config.activation);
+    for (uint32_t k = 0; k < f->slices; k++) {
+        s.linear = &l->inner[k];
+        s.twin = &l->twin.inner[k];
+        s.first_bias = (uint64_t)k * s.rows;
+        s.first = s.first_bias * s.row;
+        add_linear(w, &s);
+    }
+}
+
+/* The first slice has the bias. */
+static void add_outer(const struct walk *w, const char *layer, struct layer *l)
+{
+    const uint32_t slices = w->c->feed.slices;
+    char prefix[PARAMETER_NAME_BYTES];
+    snprintf(prefix, sizeof prefix, "%.60s.output.dense", layer);
+    struct linear_source s = plain(w, prefix, NULL);
+    s.columns = s.shape.in /= slices;
+    for (uint32_t k = 0; k < slices; k++) {
+        s.linear = &l->outer[k];
+        s.twin = &l->twin.outer[k];
+        s.first = (uint64_t)k * s.columns;
+        s.no_bias = k > 0;
+        add_linear(w, &s);
+    }
+}
+
+static void add_layer(const struct walk *w, uint32_t k)
+{
+    struct layer *l = &w->c->layer[k];
+    char layer[32], prefix[PARAMETER_NAME_BYTES];
+    snprintf(layer, sizeof layer, "encoder.layer.%" PRIu32, k);
+    add_projection(w, layer, l);
+    add_output(w, layer, l);
+    add_inner(w, layer, l);
+    add_outer(w, layer, l);
+    snprintf(prefix, sizeof prefix, "%s.attention.output.LayerNorm", layer);
+    add_norm(w, prefix, &l->output_norm);
+    snprintf(prefix, sizeof prefix, "%s.output.LayerNorm", layer);
+    add_norm(w, prefix, &l->outer_norm);
+}
+
+/* ---- heads ---- */
+
+/* The decoder shares the word embeddings unless it has weights of its own. */
+static void add_words(const struct walk *w)
+{
+    static const char transform[] = "cls.predictions.transform.dense";
+    const struct model_config *m = &w->g->config;
+    const struct tensor *own = tensor_of(w, "cls.predictions.decoder", "weight");
+    struct encoder *c = w->c;
+    struct linear_source s = plain(w, transform, &c->words_dense);
+    s.shape.after = linear_after(m->activation);
+    s.twin = &c->words_dense_twin;
+    add_linear(w, &s);
+    add_norm(w, "cls.predictions.transform.LayerNorm", &c->words_norm);
+    s = (struct linear_source){
+        .linear = &c->words_out,
+        .shape = {.in = m->hidden, .out = m->vocabulary, .y = ELEMENT_F32},
+        .twin = &c->words_out_twin,
+        .weight = {own ? own : c->embeddings.mapped_words},
+        .bias = {tensor_of(w, "cls.predictions", "bias")},
+        .row = m->hidden,
+        .rows = m->vocabulary,
+        .columns = m->hidden,
+    };
+    add_linear(w, &s);
+}
+
+static void add_pooler(const struct walk *w)
+{
+    struct linear_source s = plain(w, "pooler.dense", &w->c->pooler);
+    s.shape.y = w->g->dtype;
+    s.shape.after = AFTER_TANH;
+    s.twin = &w->c->pooler_twin;
+    add_linear(w, &s);
+}
+
+static void add_heads(const struct walk *w)
+{
+    static const struct {
+        uint32_t part;
+        const char *prefix;
+        size_t at;
+    } small[] = {
+        {PART_NSP, "cls.seq_relationship", offsetof(struct encoder, next)},
+        {PART_CLASSIFIER, "classifier", offsetof(struct encoder, classifier)},
+        {PART_SPAN, "qa_outputs", offsetof(struct encoder, span)},
+    };
+    const uint32_t parts = w->g->parts;
+    if (parts & PART_POOLER)
+        add_pooler(w);
+    if (parts & PART_MLM)
+        add_words(w);
+    for (size_t k = 0; k < sizeof small / sizeof *small; k++)
+        if (parts & small[k].part) {
+            void *to = (uint8_t *)w->c + small[k].at;
+            struct linear_source s = plain(w, small[k].prefix, to);
+            add_linear(w, &s);
+        }
+}
+
+/* ---- all ---- */
+
+static void add_embeddings(const struct walk *w)
+{
+    struct embeddings *m = &w->c->embeddings;
+    m->mapped_words = tensor_of(w, "embeddings.word_embeddings", "weight");
+    if (w->c->backend->keeps_words)
+        add_kept(w, &m->words, m->mapped_words, w->g->dtype);
+    add_kept(w, &m->positions, tensor_of(w, "embeddings.position_embeddings", "weight"),
+             ELEMENT_F32);
+    add_kept(w, &m->types, tensor_of(w, "embeddings.token_type_embeddings", "weight"),
+             ELEMENT_F32);
+    add_norm(w, "embeddings.LayerNorm", &m->norm);
+}
+
+void encoder_sources_list(struct engine *g, struct encoder_sources *ret)
+{
+    const struct walk w = {g, g->encoder, ret};
+    *ret = (struct encoder_sources){0};
+    add_embeddings(&w);
+    for (uint32_t k = 0; k < g->config.layers; k++)
+        add_layer(&w, k);
+    add_heads(&w);
+}
+
+void encoder_sources_finish(struct encoder_sources *s)
+{
+    free(s->linear);
+    free(s->kept);
+    *s = (struct encoder_sources){0};
+}
+
+/* ---- their values ---- */
+
+/* Element k of a row or column after padding. */
+static uint64_t padded_at(const struct linear_source *s, uint64_t k)
+{
+    return k / s->head_dim * s->padded_dim + k % s->head_dim;
+}
+
+static void read_row(const struct linear_source *s, uint32_t matrix, uint32_t row, float *ret)
+{
+    const struct tensor *t = s->weight[matrix];
+    const uint64_t from = s->first + row * s->row;
+    if (s->padded != PADDED_COLUMNS) {
+        tensor_to_f32(t, from, s->columns, ret);
+        return;
+    }
+    for (uint32_t k = 0; k < s->columns; k += s->head_dim)
+        tensor_to_f32(t, from + k, s->head_dim, ret + padded_at(s, k));
+}
+
+void linear_source_read(const struct linear_source *s, float *weight, float *bias)
+{
+    const uint32_t in = s->shape.in, out = s->shape.out;
+    memset(weight, 0, (size_t)out * in * sizeof *weight);
+    memset(bias, 0, out * sizeof *bias);
+    for (uint32_t m = 0; m < s->matrices; m++)
+        for (uint32_t r = 0; r < s->rows; r++) {
+            uint64_t to = (uint64_t)m * (out / s->matrices) +
+                          (s->padded == PADDED_ROWS ? padded_at(s, r) : r);
+            read_row(s, m, r, weight + to * in);
+            if (!s->no_bias)
+                tensor_to_f32(s->bias[m], s->first_bias + r, 1, bias + to);
+        }
+}
+
+static const float *values_of(const struct tensor *t)
+{
+    return t->element == ELEMENT_F32 && (uintptr_t)t->data % sizeof(float) == 0 ? t->data
+                                                                                : NULL;
+}
+
+/* Whether tensors lie behind each other. */
+static bool are_adjacent(const struct tensor *const *list, uint32_t n)
+{
+    for (uint32_t k = 0; k < n; k++)
+        if (!values_of(list[k]) ||
+            (k > 0 &&
+             values_of(list[k]) != values_of(list[k - 1]) + list[k - 1]->parameter.count))
+            return false;
+    return true;
+}
+
+bool linear_source_view(const struct linear_source *s, struct weight_view *weight,
+                        const float **bias)
+{
+    if (s->padded != PADDED_NONE || !are_adjacent(s->weight, s->matrices) ||
+        (!s->no_bias && !are_adjacent(s->bias, s->matrices)))
+        return false;
+    *weight = (struct weight_view){values_of(s->weight[0]) + s->first, s->row, 1};
+    *bias = s->no_bias ? NULL : values_of(s->bias[0]) + s->first_bias;
+    return true;
+}

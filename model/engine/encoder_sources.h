@@ -1,0 +1,47 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Where the weights of an encoder come from: one walk over the model lists what has to be packed and what has to be
+   kept. Loading and repacking go through the same lists. */
+#pragma once
+#include "model/engine/encoder.h"
+
+/* Which side of a matrix has heads that are padded with zeros. */
+enum padded_side { PADDED_NONE, PADDED_ROWS, PADDED_COLUMNS };
+
+/* A linear's weights: matrices of [rows, columns], one below another, each out of a tensor of its own. */
+struct linear_source {
+    struct linear *linear;
+    struct linear_shape shape;
+    struct linear *twin; /* the same transposed, for the backward pass; null: none */
+    enum element twin_y;
+    const struct tensor *weight[3], *bias[3];
+    uint32_t matrices;
+    uint64_t first, row; /* element where a matrix begins in its tensor, and from row to row */
+    uint64_t first_bias; /* the same in the bias */
+    bool no_bias;        /* zeros */
+    uint32_t rows, columns; /* before padding */
+    enum padded_side padded;
+    uint32_t head_dim, padded_dim;
+};
+
+/* Values that lie in the backend as they are in the tensor. */
+struct kept_source {
+    void *to; /* the pointer that becomes it */
+    const struct tensor *tensor;
+    enum element type;
+};
+
+struct encoder_sources {
+    struct linear_source *linear;
+    struct kept_source *kept;
+    uint32_t linears, linear_capacity, kepts, kept_capacity;
+};
+
+/* What g's config, weights and parts ask for. c->feed and c->layer are there. */
+void encoder_sources_list(struct engine *g, struct encoder_sources *ret);
+void encoder_sources_finish(struct encoder_sources *s);
+
+/* As the products want it: weight [shape.out, shape.in], bias [shape.out]. */
+void linear_source_read(const struct linear_source *s, float *weight, float *bias);
+/* Where the tensors hold it just so, as f32; false: they do not. */
+bool linear_source_view(const struct linear_source *s, struct weight_view *weight,
+                        const float **bias);

@@ -1,0 +1,320 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* An engine, loaded and asked. What a pass does on its device is the backend's. */
+#include "model/engine/engine.h"
+#include "masks/base/memory.h"
+#include "model/base/buffer.h"
+#include "model/checkpoint/json.h"
+#include "model/engine/encoder.h"
+#include "runtime/load/load.h"
+#include <omp.h>
+#include <stdlib.h>
+
+static const struct {
+    uint32_t part;
+    const char *name;
+} parts[] = {
+    {PART_POOLER, "pooler"},
+    {PART_MLM, "masked language model's head"},
+    {PART_NSP, "next sentence's head"},
+    {PART_CLASSIFIER, "classifier"},
+    {PART_SPAN, "span head"},
+};
+
+/* A head that is asked for has to be in the files: one with random weights would answer nonsense. */
+static int check_parts(const char *folder, const struct engine *g, struct error *e)
+{
+    uint32_t has = g->weights.parts & ~g->weights.new_parts;
+    for (size_t k = 0; k < sizeof parts / sizeof *parts; k++)
+        if (g->parts & ~has & parts[k].part)
+            return error_set(e, ERROR_INPUT, "%s: the model has no %s", folder, parts[k].name);
+    return 0;
+}
+
+static int read_tokenizer(const char *folder, enum tokenizer_compat compat, struct engine *g,
+                          struct error *e)
+{
+    if (!path_exists(folder, "tokenizer.json") && !path_exists(folder, "vocab.txt"))
+        return 0;
+    g->tokenizer = tokenizer_load(folder, compat, e);
+    if (!g->tokenizer)
+        return -1;
+    if (g->tokenizer->vocabulary.count > g->config.vocabulary)
+        return error_set(e, ERROR_INPUT, "%s: the tokenizer has %u tokens, the model %u",
+                         folder, g->tokenizer->vocabulary.count, g->config.vocabulary);
+    return 0;
+}
+
+static int read_files(const char *folder, const struct engine_options *o, struct engine *g,
+                      struct error *e)
+{
+    if (config_read(folder, &g->config, e) < 0 ||
+        weights_read(folder, &g->config, &g->weights, e) < 0 ||
+        sentence_read_length(folder, &g->sentence_length, e) < 0 ||
+        read_tokenizer(folder, o->compat, g, e) < 0)
+        return -1;
+    return check_parts(folder, g, e);
+}
+
+static int read_outline(const char *folder, struct engine *g, struct error *e)
+{
+    if (config_read(folder, &g->config, e) < 0)
+        return -1;
+    weights_begin(&g->config, g->parts, &g->weights);
+    return 0;
+}
+
+static void tell(const struct engine_options *o, const char *step)
+{
+    if (o->progress)
+        o->progress(step);
+}
+
+static int open_backend(const struct engine_options *o, struct engine *g, struct error *e)
+{
+    struct encoder *c = g->encoder;
+    struct backend_options options = {
+        .dtype = o->dtype, .hidden = g->config.hidden, .outline = g->outline};
+    const struct backend *b = backend_find(o->device, &options.ordinal, e);
+    if (b && g->trains && !b->train)
+        return error_set(e, ERROR_UNAVAILABLE,
+                         "%s does not train yet: the CPU does (--device cpu)", b->device->name);
+    c->state = b ? b->open(b, &options, e) : NULL;
+    if (!c->state)
+        return -1;
+    c->backend = b;
+    g->device = b->device->name;
+    g->phases_cost = b->phases_cost;
+    return 0;
+}
+
+static struct attention_options attention_options_of(const struct engine *g,
+                                                     const struct engine_options *o)
+{
+    const struct backend *b = g->encoder->backend;
+    const char *device =
+        o->device ? o->device : b->device->name; /* "cuda:1": with the number */
+    return (struct attention_options){.transform = o->transform,
+                                      .dtype = o->dtype,
+                                      .device = device,
+                                      .target = b->target ? b->target : device,
+                                      .text_only = b->text_only,
+                                      .trains = g->trains,
+                                      .dropout = g->dropout,
+                                      .biased = g->biased,
+                                      .progress = o->progress};
+}
+
+/* A text has at most as many tokens as the mask and the model's positions. */
+static void limit_length(struct engine *g)
+{
+    const uint32_t n = g->encoder->attention.mask->n, positions = g->config.positions;
+    g->longest = n < positions ? n : positions;
+}
+
+static int load_attention(const char *folder, const struct engine_options *o, struct engine *g,
+                          struct error *e)
+{
+    struct attention_options a = attention_options_of(g, o);
+    a.folder = folder;
+    a.mask = o->mask;
+    a.drop = o->drop;
+    a.drop_seed = o->drop_seed;
+    a.kernel = o->kernel;
+    a.kernel_size = o->kernel_size;
+    if (attention_new(&g->config, &a, &g->encoder->attention, e) < 0)
+        return -1;
+    limit_length(g);
+    return 0;
+}
+
+struct attention *engine_attention_new(const struct engine *g, const struct engine_options *o,
+                                       const struct mask *m, struct error *e)
+{
+    struct attention_options a = attention_options_of(g, o);
+    struct attention *ret = memory_new(1, sizeof *ret);
+    a.given = m;
+    if (attention_new(&g->config, &a, ret, e) == 0)
+        return ret;
+    free(ret);
+    return NULL;
+}
+
+void engine_attention_destroy(struct attention *a)
+{
+    if (a)
+        attention_finish(a);
+    free(a);
+}
+
+void engine_attention_swap(struct engine *g, struct attention *a)
+{
+    const struct attention before = g->encoder->attention;
+    g->encoder->attention = *a;
+    limit_length(g);
+    *a = before;
+}
+
+static int load(const char *folder, const struct engine_options *o, struct engine *g,
+                struct error *e)
+{
+    tell(o, "reading weights");
+    if ((g->outline ? read_outline(folder, g, e) : read_files(folder, o, g, e)) < 0)
+        return -1;
+    g->encoder = memory_new(1, sizeof *g->encoder);
+    tell(o, "opening the device");
+    if (open_backend(o, g, e) < 0)
+        return -1;
+    tell(o, "compiling attention");
+    if (load_attention(folder, o, g, e) < 0)
+        return -1;
+    tell(o, "packing weights");
+    int r = encoder_pack(g, e);
+    if (!g->outline)
+        weights_release(&g->weights);
+    return r;
+}
+
+struct engine *engine_load(const char *folder, const struct engine_options *o, struct error *e)
+{
+    if (o->dtype != ELEMENT_F32 && o->dtype != ELEMENT_BF16) {
+        error_set(e, ERROR_INPUT, "dtype: f32 or bf16 is expected");
+        return NULL;
+    }
+    struct engine *g = memory_new(1, sizeof *g);
+    g->dtype = o->dtype;
+    g->parts = o->parts | PART_ENCODER;
+    g->trains = o->trains;
+    g->dropout = o->trains && o->dropout;
+    g->biased = o->trains && o->biased;
+    g->outline = o->trains && o->outline;
+    g->threads = o->threads ? o->threads : (uint32_t)omp_get_max_threads();
+    if (load(folder, o, g, e) == 0)
+        return g;
+    engine_destroy(g);
+    return NULL;
+}
+
+int engine_reload_attention(struct engine *g, const char *folder,
+                            const struct engine_options *o, struct error *e)
+{
+    g->biased = g->trains && o->biased;
+    attention_finish(&g->encoder->attention);
+    return load_attention(folder, o, g, e);
+}
+
+void engine_destroy(struct engine *g)
+{
+    if (!g)
+        return;
+    encoder_destroy(g->encoder);
+    tokenizer_destroy(g->tokenizer);
+    weights_finish(&g->weights);
+    config_finish(&g->config);
+    free(g);
+}
+
+const uint8_t *engine_kernel(const struct engine *g, uint64_t *ret_size)
+{
+    const struct maskc_kernel *k = g->encoder->attention.kernel;
+    *ret_size = k->size;
+    return k->bytes;
+}
+
+const char *engine_phase_name(enum engine_phase p)
+{
+    static const char *const names[PHASE_COUNT] = {
+        [PHASE_EMBEDDINGS] = "embeddings",     [PHASE_PROJECTION] = "query, key, value",
+        [PHASE_ATTENTION] = "attention",       [PHASE_OUTPUT] = "attention output",
+        [PHASE_FEED_FORWARD] = "feed forward", [PHASE_NORMS] = "LayerNorm",
+    };
+    return names[p];
+}
+
+/* ---- encode ---- */
+
+static int check_sequence(const struct engine *g, const struct sequence *s, uint32_t k,
+                          struct error *e)
+{
+    const struct model_config *m = &g->config;
+    if (s->count < 1 || s->count > g->longest)
+        return error_set(e, ERROR_INPUT, "sequence %u has %u tokens; 1..%u are expected", k,
+                         s->count, g->longest);
+    if (s->first_part < s->count && m->types < 2)
+        return error_set(e, ERROR_INPUT, "sequence %u is a pair; the model has one type", k);
+    for (uint32_t i = 0; i < s->count; i++)
+        if (s->token_ids[i] >= m->vocabulary)
+            return error_set(e, ERROR_INPUT, "sequence %u: token %u of %u", k, s->token_ids[i],
+                             m->vocabulary);
+    return 0;
+}
+
+static int check_batch(const struct engine *g, const struct sequence *list, uint32_t n,
+                       struct error *e)
+{
+    uint64_t tokens = 0;
+    for (uint32_t k = 0; k < n; k++) {
+        if (check_sequence(g, &list[k], k, e) < 0)
+            return -1;
+        tokens += list[k].count;
+    }
+    return n >= 1 && tokens <= INT32_MAX / 2
+               ? 0
+               : error_set(e, ERROR_INPUT,
+                           "a batch of %u sequences; 1 or more with at most %d "
+                           "tokens are expected",
+                           n, INT32_MAX / 2);
+}
+
+/* Where sequences begin among the rows of the batch. */
+static struct encode_request lay_out(const struct engine *g, const struct sequence *list,
+                                     uint32_t n, struct engine_workspace *w)
+{
+    struct encode_request r = {.engine = g, .list = list, .workspace = w};
+    void *offsets = w->offsets;
+    buffer_grow(&offsets, &w->offsets_bytes, (n + UINT64_C(1)) * sizeof *w->offsets);
+    w->offsets = offsets;
+    w->offsets[0] = 0;
+    for (uint32_t k = 0; k < n; k++) {
+        w->offsets[k + 1] = w->offsets[k] + (int32_t)list[k].count;
+        r.longest = list[k].count > r.longest ? list[k].count : r.longest;
+    }
+    w->sequences = n;
+    w->tokens = (uint32_t)w->offsets[n];
+    w->backend = g->encoder->backend;
+    return r;
+}
+
+int engine_encode(const struct engine *g, const struct sequence *list, uint32_t n,
+                  struct engine_workspace *w, struct error *e)
+{
+    if (check_batch(g, list, n, e) < 0)
+        return -1;
+    struct encode_request request = lay_out(g, list, n, w);
+    int before = omp_get_max_threads();
+    omp_set_num_threads((int)g->threads);
+    int r = w->backend->encode(&request, e);
+    omp_set_num_threads(before);
+    return r;
+}
+
+int engine_fetch(const struct engine *g, struct engine_workspace *w, struct error *e)
+{
+    return g->encoder->backend->fetch(g, w, e);
+}
+
+void engine_row(const struct engine *g, const struct engine_workspace *w, uint32_t row,
+                float *ret)
+{
+    uint64_t size = g->config.hidden;
+    const uint8_t *from = w->hidden;
+    elements_to_f32(g->dtype, from + row * size * element_bytes(g->dtype), size, ret);
+}
+
+void engine_workspace_finish(struct engine_workspace *w)
+{
+    if (w->backend)
+        w->backend->workspace_finish(w->memory);
+    free(w->offsets);
+    free(w->hidden);
+    *w = (struct engine_workspace){0};
+}

@@ -1,0 +1,121 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* A pass is the backend's; what every backend may rely on is checked here. */
+#include "model/gradients/pass.h"
+#include "masks/base/memory.h"
+#include "model/engine/encoder.h"
+#include <omp.h>
+#include <stdlib.h>
+
+struct pass_workspace {
+    const struct backend *backend;
+    struct backend_training *memory;
+};
+
+struct pass_workspace *pass_workspace_new(const struct engine *g)
+{
+    struct pass_workspace *w = memory_new(1, sizeof *w);
+    w->backend = g->encoder->backend;
+    if (w->backend->training_new)
+        w->memory = w->backend->training_new(g);
+    return w;
+}
+
+void pass_workspace_destroy(struct pass_workspace *w)
+{
+    if (!w)
+        return;
+    if (w->memory)
+        w->backend->training_destroy(w->memory);
+    free(w);
+}
+
+static int check_engine(const struct engine *g, struct error *e)
+{
+    if (!g->trains)
+        return error_set(e, ERROR_INPUT, "the engine was not loaded for training");
+    return 0;
+}
+
+static int check_sequence(const struct engine *g, const struct train_batch *b, uint32_t k,
+                          struct error *e)
+{
+    const struct sequence *s = &b->list[k];
+    if (s->count < 1 || s->count > g->longest ||
+        b->offsets[k + 1] - b->offsets[k] != (int32_t)s->count)
+        return error_set(e, ERROR_INPUT, "sequence %u has %u tokens; 1..%u are expected", k,
+                         s->count, g->longest);
+    if (s->first_part < s->count && g->config.types < 2)
+        return error_set(e, ERROR_INPUT, "sequence %u is a pair; the model has one type", k);
+    for (uint32_t i = 0; i < s->count; i++)
+        if (s->token_ids[i] >= g->config.vocabulary)
+            return error_set(e, ERROR_INPUT, "sequence %u: token %u of %u", k, s->token_ids[i],
+                             g->config.vocabulary);
+    return 0;
+}
+
+static int check_batch(const struct engine *g, const struct train_batch *b, struct error *e)
+{
+    if (!b->sequences || b->tokens > INT32_MAX / 2 || b->offsets[0] != 0 ||
+        b->offsets[b->sequences] != (int32_t)b->tokens)
+        return error_set(e, ERROR_INPUT, "a batch of %u sequences with %u tokens", b->sequences,
+                         b->tokens);
+    for (uint32_t k = 0; k < b->sequences; k++)
+        if (check_sequence(g, b, k, e) < 0)
+            return -1;
+    for (uint32_t k = 0; k < b->masked; k++)
+        if (b->masked_row[k] >= b->tokens || b->masked_label[k] >= g->config.vocabulary ||
+            (k && b->masked_row[k] <= b->masked_row[k - 1]))
+            return error_set(e, ERROR_INPUT, "masked token %u: row %u, label %u", k,
+                             b->masked_row[k], b->masked_label[k]);
+    return 0;
+}
+
+static int check_request(const struct pass_request *r, struct error *e)
+{
+    const uint32_t parts = r->engine->parts;
+    if (!(r->hidden_dropout >= 0 && r->hidden_dropout < 0.99) ||
+        !(r->attention_dropout >= 0 && r->attention_dropout < 0.99))
+        return error_set(e, ERROR_INPUT, "dropout: 0 or more and less than 0.99 is expected");
+    if (!r->loss_only && r->attention_dropout > 0 && !r->engine->dropout)
+        return error_set(e, ERROR_INPUT, "the engine was loaded without dropout");
+    if (r->engine->biased != (r->bias && r->bias->value))
+        return error_set(e, ERROR_INPUT,
+                         "a bias and an engine that was loaded biased go together");
+    if ((r->batch->masked && !(parts & PART_MLM)) ||
+        (r->batch->next_label && !(parts & PART_POOLER && parts & PART_NSP)))
+        return error_set(e, ERROR_INPUT, "the engine was loaded without the batch's head");
+    return check_batch(r->engine, r->batch, e);
+}
+
+int pass_run(const struct pass_request *r, struct pass_workspace *w, struct pass_loss *loss,
+             struct error *e)
+{
+    if (check_engine(r->engine, e) < 0 || check_request(r, e) < 0)
+        return -1;
+    if (r->engine->outline)
+        return error_set(e, ERROR_INPUT, "the engine is an outline without weights");
+    int before = omp_get_max_threads();
+    omp_set_num_threads((int)r->engine->threads);
+    int result = w->backend->train(r, w->memory, loss, e);
+    omp_set_num_threads(before);
+    return result;
+}
+
+char *pass_identity(const struct engine *g)
+{
+    return g->encoder->backend->training_identity(g);
+}
+
+int pass_memory(const struct engine *g, const struct pass_sizes *s, struct pass_memory *ret,
+                struct error *e)
+{
+    if (check_engine(g, e) < 0)
+        return -1;
+    return g->encoder->backend->training_memory(g, s, ret, e);
+}
+
+void pass_attention_arrays(const struct pass_workspace *w,
+                           struct pass_array ret[PASS_ATTENTION_ARRAYS])
+{
+    w->backend->training_attention(w->memory, ret);
+}

@@ -1,0 +1,89 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Forward and backward over a batch: the loss, and gradients added to the state's.
+
+   Loss = mlm_weight * sum over masked tokens of cross-entropy + next_weight * sum over sequences of the NSP
+   cross-entropy. Weights are those of the global batch (1 / its masked tokens, 1 / its sequences), so that parts of
+   a batch add up to the whole.
+
+   What a pass computes is a function of the parameters, the batch and the seed: never of threads, and beyond rounding
+   (1e-6) never of how a batch is cut into parts. Dropout of a hidden state is a function of (seed, layer, site,
+   sample, position, column), attention's of (seed, layer, sample, head, i, j).
+
+   The word embedding of pad_token_id gets no gradient as an input, only as an output, as in transformers. */
+#pragma once
+#include "model/gradients/batch.h"
+#include "model/gradients/state.h"
+
+/* What the forward pass keeps for the backward pass, from most memory to least. */
+enum recompute {
+    RECOMPUTE_NONE,
+    RECOMPUTE_ATTENTION, /* projection, context and LSE are computed again */
+    RECOMPUTE_LAYER,     /* all but each layer's input is */
+};
+
+struct pass_loss {
+    double mlm, next; /* sums of cross-entropies, in nats */
+    uint64_t masked, masked_right;
+    uint64_t sequences, next_right;
+};
+
+/* An array X that attention adds to its scores beside the mask (an engine that was loaded biased), n being the mask's
+   length. The backward pass adds to its gradient, layer after layer from the last to the first. */
+struct pass_bias {
+    const float *value; /* [heads, n, n], or one for each layer */
+    bool per_layer;     /* value and gradient have each layer's */
+    bool diagonals;     /* the gradient is that along diagonals */
+    float *
+        gradient; /* [heads, n, n] or [heads, 2n - 1], or one for each layer; null: not wanted */
+    float *part;  /* as large as one layer's gradient: worked in */
+};
+
+struct pass_request {
+    struct engine *engine; /* loaded for training */
+    struct train_state *state;
+    const struct train_batch *batch;
+    uint64_t seed; /* of dropout */
+    double hidden_dropout, attention_dropout;
+    double mlm_weight, next_weight;
+    enum recompute recompute;
+    bool loss_only;               /* evaluation: no dropout, no backward pass */
+    const struct pass_bias *bias; /* where the engine is biased; else null */
+};
+
+/* The seed of a layer's attention, whose draws are maskc's. */
+uint64_t pass_attention_seed(uint64_t seed, uint32_t layer);
+
+/* What passes work in; grows with the largest batch and is kept. */
+struct pass_workspace;
+struct pass_workspace *pass_workspace_new(const struct engine *g);
+void pass_workspace_destroy(struct pass_workspace *w); /* null is fine */
+
+/* Adds to *loss and, unless loss_only, to r->state->gradient. */
+int pass_run(const struct pass_request *r, struct pass_workspace *w, struct pass_loss *loss,
+             struct error *e);
+
+/* What the bits of a pass depend on beside the request: instructions, libraries. The caller frees it. */
+char *pass_identity(const struct engine *g);
+
+/* Bytes that a workspace holds for a batch of these sizes, by part: what `maskbert memory` predicts. */
+struct pass_sizes {
+    uint32_t sequences, tokens, longest, masked;
+    enum recompute recompute;
+};
+struct pass_memory {
+    uint64_t activations; /* the tape and what lies between layers */
+    uint64_t attention;   /* LSE and the kernels' workspace */
+    uint64_t heads;       /* logits and their gradient */
+    uint64_t weights;     /* packed copies, transposed twins included */
+};
+int pass_memory(const struct engine *g, const struct pass_sizes *s, struct pass_memory *ret,
+                struct error *e);
+
+/* What a workspace holds for attention, so that others can see how much of it lies in memory. */
+enum { PASS_ATTENTION_ARRAYS = 2 };
+struct pass_array {
+    const void *data;
+    uint64_t bytes;
+};
+void pass_attention_arrays(const struct pass_workspace *w,
+                           struct pass_array ret[PASS_ATTENTION_ARRAYS]);

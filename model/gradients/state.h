@@ -1,0 +1,35 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The numbers of a run: parameters, their gradients and two moments, one flat buffer each, in f32. A table of pieces
+   says which parameter stands where, and how the optimiser treats it. The engine's tensors point into `value`. */
+#pragma once
+#include "model/engine/engine.h"
+#include <stdbool.h>
+
+/* One parameter of checkpoint/parameters.h. Query, key and value of a layer are pieces of their own (LAMB needs
+   their norms apart) that follow each other: their weights, then their biases, so that the fused projection's
+   gradient can be written in one go where no piece is padded. Pieces begin at multiples of PIECE_ALIGN; what lies
+   between them is 0 and stays 0. */
+enum { PIECE_ALIGN = 16 };
+struct piece {
+    const struct parameter *parameter; /* lives with the engine's weights */
+    uint64_t first, count;             /* elements of the flat buffers */
+    bool decays;                       /* weight decay: neither biases nor LayerNorm */
+};
+
+struct train_state {
+    struct piece *piece; /* [pieces], by `first` */
+    uint32_t pieces;
+    uint64_t count; /* elements of each buffer, a multiple of PIECE_ALIGN */
+    float *value, *gradient, *first_moment, *second_moment; /* [count] */
+};
+
+/* Copies the engine's parameters and lets its tensors point here, so that engine_repack() reads them. The engine
+   must have been loaded for training and outlive *ret. */
+int train_state_new(struct engine *g, struct train_state **ret, struct error *e);
+void train_state_destroy(struct train_state *s); /* null is fine */
+
+/* Elements of each buffer that train_state_new() would make; for an outline, too. */
+uint64_t train_state_count(const struct engine *g);
+
+/* By the name of checkpoint/parameters.h; null: the model has no such parameter. */
+const struct piece *train_state_piece(const struct train_state *s, const char *name);

@@ -1,0 +1,197 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Spans that answer questions. Question and text are tokenized once. A window is the question's tokens, some
+   of the text's, and [SEP]. A text's answers are the best spans of all its windows. */
+#include "masks/base/memory.h"
+#include "model/engine/heads.h"
+#include "model/tasks/tasks.h"
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* The defaults of BERT's run_squad.py. */
+enum { WINDOW_TOKENS = 384, OVERLAP = 128, QUESTION_TOKENS = 64, ANSWER_TOKENS = 30 };
+
+struct window {
+    uint32_t text, question; /* tokens before the text's */
+    uint64_t at;             /* of its first token in token_ids and span */
+};
+
+struct answer {
+    const struct engine *g;
+    struct task_batches b; /* a sequence is a window */
+    struct window *window;
+    uint64_t tokens, token_ids_capacity, span_capacity;
+    uint32_t window_capacity, sequence_capacity, most; /* tokens of a window */
+    struct task_spans *ret;
+};
+
+static void add_token(struct answer *a, uint32_t token_id, struct token_span span)
+{
+    uint64_t count = a->tokens;
+    *MEMORY_PUSH(a->b.token_ids, a->tokens, a->token_ids_capacity) = token_id;
+    *MEMORY_PUSH(a->b.span, count, a->span_capacity) = span;
+}
+
+/* The tokens first .. first + count of t's second part. */
+static void add_window(struct answer *a, uint32_t text, const struct tokens *t,
+                       uint32_t question, uint32_t first, uint32_t count)
+{
+    uint32_t windows = a->b.texts, last = t->count - 1;
+    *MEMORY_PUSH(a->window, windows, a->window_capacity) =
+        (struct window){text, question, a->tokens};
+    *MEMORY_PUSH(a->b.sequence, a->b.texts, a->sequence_capacity) =
+        (struct sequence){NULL, question + count + 1, question};
+    for (uint32_t k = 0; k + 1 < question; k++)
+        add_token(a, t->token_ids[k], t->span[k]);
+    add_token(a, t->token_ids[t->first_part - 1], t->span[t->first_part - 1]);
+    for (uint32_t k = 0; k < count; k++)
+        add_token(a, t->token_ids[t->first_part + first + k],
+                  t->span[t->first_part + first + k]);
+    add_token(a, t->token_ids[last], t->span[last]);
+}
+
+static void add_text(struct answer *a, uint32_t text, const struct tokens *t)
+{
+    uint32_t question = t->first_part, all = t->count - t->first_part - 1;
+    uint32_t most = a->most / 2 < QUESTION_TOKENS ? a->most / 2 : QUESTION_TOKENS;
+    question = question < most ? question : most;
+    uint32_t fits = a->most - question - 1;
+    uint32_t overlap = fits / 2 < OVERLAP ? fits / 2 : OVERLAP;
+    for (uint32_t first = 0;; first += fits - overlap) {
+        uint32_t left = all - first;
+        add_window(a, text, t, question, first, left < fits ? left : fits);
+        if (left <= fits)
+            return;
+    }
+}
+
+/* Puts a span among the best of its text. Two windows may give the same span. */
+static void keep(struct task_spans *s, uint32_t text, struct task_span span)
+{
+    struct task_span *list = s->span + (size_t)text * s->top;
+    uint32_t n = s->count[text], at = 0;
+    while (at < n && (list[at].begin != span.begin || list[at].end != span.end))
+        at++;
+    if (at < n && list[at].score >= span.score)
+        return;
+    if (at == n && n == s->top && list[n - 1].score >= span.score)
+        return;
+    if (at == n && n < s->top)
+        s->count[text]++;
+    if (at == s->top)
+        at--;
+    for (; at > 0 && list[at - 1].score < span.score; at--)
+        list[at] = list[at - 1];
+    list[at] = span;
+}
+
+/* logit: [tokens of the window, 2]. */
+static void read_window(struct answer *a, uint32_t k, const float *logit)
+{
+    const struct window *w = &a->window[k];
+    const struct token_span *span = a->b.span + w->at;
+    uint32_t end = a->b.sequence[k].count - 1;
+    float none = logit[0] + logit[1];
+    for (uint32_t i = w->question; i < end; i++)
+        for (uint32_t j = i; j < end && j < i + ANSWER_TOKENS; j++)
+            keep(a->ret, w->text,
+                 (struct task_span){span[i].begin, span[j].end, logit[2 * i] + logit[2 * j + 1],
+                                    0});
+    if (none < a->ret->no_answer[w->text])
+        a->ret->no_answer[w->text] = none;
+}
+
+static int read_batch(void *context, const uint32_t *window, uint32_t n,
+                      struct engine_workspace *workspace, struct error *e)
+{
+    struct answer *a = context;
+    float *logit = memory_new((size_t)workspace->tokens * 2, sizeof *logit);
+    int r = head_span(a->g, workspace, logit, e);
+    for (uint32_t k = 0; k < n && r == 0; k++)
+        read_window(a, window[k], logit + 2 * (size_t)workspace->offsets[k]);
+    free(logit);
+    return r;
+}
+
+static void share_out(struct task_spans *s, uint32_t text)
+{
+    struct task_span *list = s->span + (size_t)text * s->top;
+    double sum = 0;
+    for (uint32_t k = 0; k < s->count[text]; k++)
+        sum += exp((double)(list[k].score - list[0].score));
+    for (uint32_t k = 0; k < s->count[text]; k++)
+        list[k].probability = (float)(exp((double)(list[k].score - list[0].score)) / sum);
+}
+
+static void cut_windows(struct answer *a, const struct task_text *text, uint32_t n)
+{
+    struct tokens t = {0};
+    for (uint32_t k = 0; k < n; k++) {
+        tokenizer_encode(a->g->tokenizer, text[k].a, text[k].b, 0, &t);
+        add_text(a, k, &t);
+    }
+    tokens_finish(&t);
+    for (uint32_t k = 0; k < a->b.texts; k++)
+        a->b.sequence[k].token_ids = a->b.token_ids + a->window[k].at;
+}
+
+static int check(const struct engine *g, const struct task_text *text, uint32_t n,
+                 struct error *e)
+{
+    if (!g->tokenizer)
+        return error_set(e, ERROR_INPUT, "the model has no tokenizer.json and no vocab.txt");
+    for (uint32_t k = 0; k < n; k++)
+        if (!text[k].b.bytes)
+            return error_set(e, ERROR_INPUT,
+                             "line %u: a question, a tab and a text are expected", k + 1);
+    return 0;
+}
+
+/* An empty list of spans for each of n texts. */
+static struct task_spans make_spans(uint32_t n, uint32_t top)
+{
+    struct task_spans s = {.texts = n, .top = top};
+    s.span = memory_new((size_t)n * top, sizeof *s.span);
+    s.count = memory_new(n, sizeof *s.count);
+    s.no_answer = memory_new(n, sizeof *s.no_answer);
+    for (uint32_t k = 0; k < n; k++)
+        s.no_answer[k] = HUGE_VALF;
+    return s;
+}
+
+int task_answer(const struct task_runner *t, const struct task_text *text, uint32_t n,
+                uint32_t top, struct task_spans *ret, struct error *e)
+{
+    enum { LEAST = 8 }; /* tokens of a window */
+    const uint32_t longest = t->engine->longest, asked = t->options->max_length;
+    const uint32_t wanted = asked ? asked : WINDOW_TOKENS;
+    struct answer a = {.g = t->engine, .most = wanted < longest ? wanted : longest};
+    struct task_visitor visitor = {read_batch, &a};
+    if (check(t->engine, text, n, e) < 0)
+        return -1;
+    if (a.most < LEAST)
+        return error_set(e, ERROR_INPUT, "windows of %u tokens: at least %d are expected",
+                         a.most, LEAST);
+    struct task_spans s = make_spans(n, top);
+    a.ret = &s;
+    cut_windows(&a, text, n);
+    task_form(&a.b, t->options);
+    int r = task_run(t, &a.b, &visitor, e);
+    task_finish(&a.b);
+    free(a.window);
+    for (uint32_t k = 0; k < n; k++)
+        share_out(&s, k);
+    if (r < 0)
+        task_spans_finish(&s);
+    else
+        *ret = s;
+    return r;
+}
+
+void task_spans_finish(struct task_spans *s)
+{
+    free(s->span);
+    free(s->count);
+    free(s->no_answer);
+    *s = (struct task_spans){0};
+}

@@ -1,0 +1,128 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Text in, answers out: what the commands and the server share. Texts are tokenized, ordered by length, and
+   run in batches of at most `batch_tokens` tokens. Answers are in the order of the texts. */
+#pragma once
+#include "model/engine/engine.h"
+
+struct task_text {
+    struct text_part a, b; /* b: the second part of a pair, or null bytes */
+};
+
+struct task_options {
+    uint32_t max_length;     /* tokens; 0: what the model and its tokenizer take */
+    uint32_t batch_tokens;   /* 0: 4096 */
+    struct text_part prompt; /* goes before part a of each text; null bytes: none */
+    void (*progress)(void *context, uint64_t done, uint64_t all); /* texts; null: nobody */
+    void *context;
+};
+
+/* The most tokens that a text keeps: max_length, or if 0 the smaller of what tokenizer and sentence settings
+   say; never more than the model's positions. */
+uint32_t task_longest(const struct engine *g, uint32_t max_length);
+
+/* The tokens of many texts, and the batches that they are run in. */
+struct task_batches {
+    struct sequence *sequence; /* [texts], in the order given; into token_ids */
+    uint32_t *token_ids;       /* all token ids */
+    struct token_span *span;   /* their places in the texts */
+    uint32_t texts, cut;       /* cut: texts that max_length shortened */
+    bool *is_cut;              /* [texts] */
+    uint32_t *order;           /* [texts]: which text runs when, longest first */
+    uint32_t *first; /* [batches + 1]: batch k is order[first[k]] .. order[first[k+1]] */
+    uint32_t batches;
+};
+int task_prepare(const struct engine *g, const struct task_text *text, uint32_t n,
+                 const struct task_options *o, struct task_batches *ret, struct error *e);
+/* Orders b->sequence, which the caller has filled in, and divides it into batches. */
+void task_form(struct task_batches *b, const struct task_options *o);
+void task_finish(struct task_batches *b); /* a zeroed one is fine */
+
+/* What runs a task. */
+struct task_runner {
+    const struct engine *engine;
+    const struct task_options *options;
+    struct engine_workspace *workspace;
+};
+
+/* Runs batch after batch and hands each to `batch`: text[k] is the workspace's sequence k. */
+struct task_visitor {
+    int (*batch)(void *context, const uint32_t *text, uint32_t n,
+                 struct engine_workspace *workspace, struct error *e);
+    void *context;
+};
+int task_run(const struct task_runner *t, const struct task_batches *b,
+             const struct task_visitor *visitor, struct error *e);
+
+/* How token vectors become the vector of a sentence. */
+struct embedding {
+    enum pooling pooling;
+    bool normalize;      /* scale the whole vector to norm 1 */
+    uint32_t dimension;  /* then keep its first numbers; 0: all */
+    bool normalize_kept; /* then scale the rest to norm 1 */
+};
+uint32_t embedding_size(const struct engine *g, const struct embedding *m);
+
+/* Sentence vectors: [n, embedding_size()] f32. Pooling other than none. */
+int task_embed(const struct task_runner *t, const struct task_batches *b,
+               const struct embedding *how, float *ret, struct error *e);
+
+/* The likeliest words for each [MASK] of a text, best first. */
+struct task_word {
+    uint32_t token_id;
+    float probability;
+};
+struct task_gap {
+    uint32_t text, token;   /* which token of which text */
+    struct task_word *word; /* [top] */
+};
+struct task_gaps {
+    struct task_gap *gap; /* by text and token */
+    uint32_t gaps, capacity, top;
+};
+int task_fill(const struct task_runner *t, const struct task_batches *b, uint32_t top,
+              struct task_gaps *ret, struct error *e);
+void task_gaps_finish(struct task_gaps *g);
+
+/* What a classifier answers. By problem_type the values are probabilities (softmax for one label, sigmoid for
+   many) or numbers (regression). A token classifier has a row for each token, multiple choice one value for
+   each text. A model of pre-training or next sentences says whether the second part follows the first: labels
+   "next" and "not_next". */
+enum task_kind {
+    TASK_SINGLE,
+    TASK_MULTI,
+    TASK_REGRESSION,
+    TASK_TOKENS,
+    TASK_CHOICE,
+    TASK_NEXT
+};
+enum task_kind task_kind(const struct model_config *c); /* by architecture and problem_type */
+/* The parts that task_classify needs, and the name of a label. */
+uint32_t task_classify_parts(enum task_kind kind);
+const char *task_label(const struct model_config *c, uint32_t label, char buffer[24]);
+struct task_labels {
+    enum task_kind kind;
+    uint32_t labels;
+    uint64_t *first; /* [texts + 1]: rows of text k are first[k] .. first[k+1] */
+    float *value;    /* [rows, labels] */
+};
+int task_classify(const struct task_runner *t, const struct task_batches *b,
+                  struct task_labels *ret, struct error *e);
+void task_labels_finish(struct task_labels *l);
+
+/* Where in text b the answer to question a stands. A text that is too long is read in windows of
+   o->max_length tokens (0: 384, or the positions). Windows overlap by 128 tokens, or by half of those of the
+   text where that is less. */
+struct task_span {
+    uint32_t begin, end; /* bytes of b */
+    float score;         /* logit of the start plus logit of the end */
+    float probability;   /* among the spans of the text that are given */
+};
+struct task_spans {
+    uint32_t texts, top;
+    struct task_span *span; /* [texts, top], best first */
+    uint32_t *count;        /* [texts]: how many spans were found */
+    float *no_answer;       /* [texts]: score of [CLS], the least of the windows; SQuAD 2 */
+};
+int task_answer(const struct task_runner *t, const struct task_text *text, uint32_t n,
+                uint32_t top, struct task_spans *ret, struct error *e);
+void task_spans_finish(struct task_spans *s);

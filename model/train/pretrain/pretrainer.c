@@ -1,0 +1,259 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "model/train/pretrain/pretrainer.h"
+#include "masks/base/memory.h"
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+void pretrainer_begin(struct pretrainer *t)
+{
+    t->workspace = pass_workspace_new(t->engine);
+    t->offsets = memory_new((size_t)t->options->batch + 1, sizeof *t->offsets);
+}
+
+void pretrainer_finish(struct pretrainer *t)
+{
+    pass_workspace_destroy(t->workspace);
+    sample_batch_finish(&t->batch);
+    free(t->offsets);
+    free(t->rows);
+}
+
+static void reserve_rows(struct pretrainer *t, uint32_t masked)
+{
+    if (masked <= t->rows_capacity)
+        return;
+    t->rows_capacity = masked;
+    t->rows = memory_resize(t->rows, masked, sizeof *t->rows);
+}
+
+/* ---- a step ---- */
+
+/* Dropout's seed of an epoch: splitmix64. */
+static uint64_t epoch_seed(uint64_t seed, uint64_t epoch)
+{
+    uint64_t x = seed + (epoch + 1) * UINT64_C(0x9e3779b97f4a7c15);
+    x = (x ^ x >> 30) * UINT64_C(0xbf58476d1ce4e5b9);
+    x = (x ^ x >> 27) * UINT64_C(0x94d049bb133111eb);
+    return x ^ x >> 31;
+}
+
+/* Where in the run's samples the step's batch begins. */
+static uint64_t place_of(const struct pretrainer *t, uint64_t step)
+{
+    return t->options->overfit ? 0 : (step - 1) * t->options->batch;
+}
+
+static struct pass_request make_request(struct pretrainer *t)
+{
+    const struct run_options *o = t->options;
+    const struct train_batch *b = &t->batch.batch;
+    return (struct pass_request){
+        .engine = t->engine,
+        .state = t->state,
+        .hidden_dropout = o->hidden_dropout,
+        .attention_dropout = o->attention_dropout,
+        .mlm_weight = b->masked ? 1.0 / b->masked : 0,
+        .next_weight = 1.0 / b->sequences,
+        .recompute = o->recompute,
+        .bias = t->learner ? &t->learner->pass : NULL,
+    };
+}
+
+/* Sequences first .. end - 1, all of one epoch. */
+static int run_part(struct pretrainer *t, struct pass_request *r, uint32_t first, uint32_t end,
+                    struct pass_loss *loss, struct error *e)
+{
+    struct train_batch part;
+    train_batch_slice(&t->batch.batch, first, end - first, &part, t->offsets, t->rows);
+    r->batch = &part;
+    return pass_run(r, t->workspace, loss, e);
+}
+
+/* Sequences of the batch, and where in the run's samples the batch begins. */
+struct range {
+    uint64_t place;
+    uint32_t first, end;
+};
+
+/* A part that spans two epochs takes two passes: a sample's dropout is another in each. */
+static int run_parts(struct pretrainer *t, struct pass_request *r, struct range of,
+                     struct pass_loss *loss, struct error *e)
+{
+    const uint32_t all = of.end - of.first, parts = t->options->accumulate;
+    for (uint32_t k = 0; k < parts; k++) {
+        const uint32_t end = of.first + (uint32_t)((uint64_t)all * (k + 1) / parts);
+        uint32_t at = of.first + (uint32_t)((uint64_t)all * k / parts);
+        while (at < end) {
+            const uint64_t epoch = (of.place + at) / t->data->count,
+                           left = (epoch + 1) * t->data->count - (of.place + at);
+            const uint32_t to = left < end - at ? at + (uint32_t)left : end;
+            r->seed = epoch_seed(t->options->seed, epoch);
+            if (run_part(t, r, at, to, loss, e) < 0)
+                return -1;
+            at = to;
+        }
+    }
+    return 0;
+}
+
+static int run_all(struct pretrainer *t, uint64_t place, struct pass_loss *loss,
+                   struct error *e)
+{
+    struct pass_request r = make_request(t);
+    return run_parts(t, &r, (struct range){place, 0, t->batch.batch.sequences}, loss, e);
+}
+
+static void clear_gradient(struct pretrainer *t)
+{
+    memset(t->state->gradient, 0, t->state->count * sizeof *t->state->gradient);
+}
+
+/* Masked tokens of the sequences first .. end - 1. */
+static uint32_t count_masked(const struct train_batch *b, uint32_t first, uint32_t end)
+{
+    uint32_t count = 0;
+    for (uint32_t k = 0; k < b->masked; k++)
+        count += b->masked_row[k] >= (uint32_t)b->offsets[first] &&
+                 b->masked_row[k] < (uint32_t)b->offsets[end];
+    return count;
+}
+
+/* Alpha learns from the second half of the batch, weights from the first; both gradients are those of where the step
+   began (first order). The losses are means over each half. */
+static int run_two_levels(struct pretrainer *t, uint64_t place, struct pass_loss *loss,
+                          struct error *e)
+{
+    const struct train_batch *b = &t->batch.batch;
+    const uint32_t all = b->sequences, half = all - all / 2;
+    const struct range range[] = {{place, half, all}, {place, 0, half}};
+    struct pass_bias fixed = t->learner->pass;
+    fixed.gradient = NULL;
+    for (int k = 0; k < 2; k++) {
+        struct pass_request r = make_request(t);
+        const uint32_t masked = count_masked(b, range[k].first, range[k].end);
+        r.mlm_weight = masked ? 1.0 / masked : 0;
+        r.next_weight = 1.0 / (range[k].end - range[k].first);
+        r.bias = k ? &fixed : r.bias;
+        clear_gradient(t);
+        if (run_parts(t, &r, range[k], loss, e) < 0)
+            return -1;
+    }
+    return 0;
+}
+
+static void make_batch(struct pretrainer *t, uint64_t place)
+{
+    const struct sample_options o = {.seed = t->options->seed,
+                                     .probability = t->options->mlm_probability};
+    const uint64_t epoch = place / t->data->count;
+    samples_batch(t->data, &o, (uint32_t)epoch, place % t->data->count, t->options->batch,
+                  &t->batch);
+    if (!t->pairs)
+        t->batch.batch.next_label = NULL;
+    reserve_rows(t, t->batch.batch.masked);
+}
+
+static double mean(double sum, uint64_t count)
+{
+    return count ? sum / (double)count : 0;
+}
+
+/* Draws the step's mask and tells what it is like. */
+static void begin_mask(struct learner *l, const struct step_request *q,
+                       struct mask_measures *ret)
+{
+    learner_begin(l, q->step, q->tau);
+    *ret = measures_of(&l->shape, l->alpha.value, l->value);
+}
+
+static void update(struct pretrainer *t, const struct step_request *q, struct step_result *ret)
+{
+    const struct optimizer *o = &t->options->optimizer;
+    const uint32_t threads = t->engine->threads;
+    if (!isfinite(ret->loss) || (t->learner && !learner_gather(t->learner)))
+        return;
+    ret->norm = optimizer_step(o, t->state, q->step, q->rate, threads);
+    ret->finite = isfinite(ret->norm);
+    if (ret->finite && t->learner)
+        learner_step(t->learner, o, q->step, q->mask_rate, threads);
+}
+
+int pretrainer_step(struct pretrainer *t, const struct step_request *q, struct step_result *ret,
+                    struct error *e)
+{
+    struct pass_loss loss = {0};
+    struct mask_measures mask = {0};
+    const uint64_t place = place_of(t, q->step);
+    const bool two = t->learner && t->learner->options.two_levels;
+    make_batch(t, place);
+    clear_gradient(t);
+    if (t->learner)
+        begin_mask(t->learner, q, &mask);
+    if ((two ? run_two_levels : run_all)(t, place, &loss, e) < 0)
+        return -1;
+    *ret = (struct step_result){.mlm = mean(loss.mlm, loss.masked),
+                                .next = mean(loss.next, loss.sequences),
+                                .rate = q->rate,
+                                .tokens = t->batch.batch.tokens,
+                                .masked = t->batch.batch.masked,
+                                .mask = mask};
+    ret->loss = ret->mlm + ret->next;
+    update(t, q, ret);
+    return ret->finite ? engine_repack(t->engine, e) : 0;
+}
+
+/* ---- evaluation ---- */
+
+enum { EVALUATION_BATCH = 32 };
+
+static int evaluate_batch(const struct pretrainer *t, const struct sample_batch *b,
+                          struct pass_loss *loss, struct error *e)
+{
+    const struct pass_request r = {.engine = t->engine,
+                                   .state = t->state,
+                                   .batch = &b->batch,
+                                   .mlm_weight = 1,
+                                   .next_weight = 1,
+                                   .loss_only = true,
+                                   .bias = t->learner ? &t->learner->pass : NULL};
+    return pass_run(&r, t->workspace, loss, e);
+}
+
+static struct evaluation summarise(const struct pass_loss *l, uint64_t tokens)
+{
+    struct evaluation v = {.mlm = mean(l->mlm, l->masked),
+                           .next = mean(l->next, l->sequences),
+                           .accuracy = mean((double)l->masked_right, l->masked),
+                           .next_accuracy = mean((double)l->next_right, l->sequences),
+                           .tokens = tokens,
+                           .pairs = l->sequences > 0};
+    v.loss = v.mlm + v.next;
+    v.perplexity = exp(v.mlm);
+    return v;
+}
+
+int pretrainer_evaluate(const struct pretrainer *t, const struct samples *held_out,
+                        double probability, struct evaluation *ret, struct error *e)
+{
+    const struct sample_options o = {.probability = probability};
+    struct sample_batch b = {0};
+    struct pass_loss loss = {0};
+    uint64_t tokens = 0;
+    int r = 0;
+    if (t->learner)
+        learner_evaluate(t->learner);
+    for (uint32_t at = 0; at < held_out->count && r == 0; at += EVALUATION_BATCH) {
+        const uint32_t left = held_out->count - at;
+        samples_batch(held_out, &o, 0, at, left < EVALUATION_BATCH ? left : EVALUATION_BATCH,
+                      &b);
+        if (!t->pairs)
+            b.batch.next_label = NULL;
+        tokens += b.batch.tokens;
+        r = evaluate_batch(t, &b, &loss, e);
+    }
+    sample_batch_finish(&b);
+    if (r == 0)
+        *ret = summarise(&loss, tokens);
+    return r;
+}

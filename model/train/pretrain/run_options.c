@@ -1,0 +1,188 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "model/train/pretrain/run_options.h"
+#include "masks/base/hash.h"
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* They may differ when a run goes on. */
+static const char *const harmless[] = {"model", "data",       "recompute",    "save_every",
+                                       "keep",  "eval_every", "snap_threads", "alpha"};
+
+static const char *const recomputes[] = {"none", "attention", "layer"};
+static const char *const objectives[] = {"data", "mlm+nsp", "mlm"};
+
+static void set(json_t *to, const char *name, json_t *value)
+{
+    json_object_set_new(to, name, value);
+}
+
+static json_t *text_or_null(const char *text)
+{
+    return text ? json_string(text) : json_null();
+}
+
+static json_t *count(uint64_t value)
+{
+    return json_integer((json_int_t)value);
+}
+
+static void add_what(json_t *to, const struct run_options *o, const char *data_sum)
+{
+    set(to, "model", json_string(o->model));
+    set(to, "data", json_string(o->data));
+    set(to, "data_sum", json_string(data_sum));
+    set(to, "mask", text_or_null(o->mask));
+    set(to, "transform", text_or_null(o->transform));
+    set(to, "drop", text_or_null(o->drop));
+    set(to, "repeat", count(o->repeat));
+    set(to, "positions", count(o->positions));
+    set(to, "objective", json_string(objectives[o->objective]));
+    set(to, "mlm_probability", json_real(o->mlm_probability));
+}
+
+static void add_length(json_t *to, const struct run_options *o)
+{
+    set(to, "steps", count(o->steps));
+    set(to, "tokens", count(o->tokens));
+    set(to, "minutes", json_real(o->minutes));
+    set(to, "batch", count(o->batch));
+    set(to, "accumulate", count(o->accumulate));
+    set(to, "overfit_one_batch", json_boolean(o->overfit));
+    set(to, "seed", count(o->seed));
+}
+
+static void add_optimizer(json_t *to, const struct run_options *o)
+{
+    const struct optimizer *p = &o->optimizer;
+    set(to, "optimizer", json_string(p->kind == OPTIMIZER_LAMB ? "lamb" : "adamw"));
+    set(to, "no_bias_correction", json_boolean(!p->bias_correction));
+    set(to, "betas", json_pack("[f,f]", p->beta1, p->beta2));
+    set(to, "eps", json_real(p->eps));
+    set(to, "weight_decay", json_real(p->weight_decay));
+    set(to, "clip", json_real(p->clip));
+    set(to, "lr", json_real(o->rate));
+    set(to, "schedule", json_string(schedule_name(o->decay)));
+    set(to, "warmup", json_real(o->warmup));
+}
+
+static void add_pass(json_t *to, const struct run_options *o)
+{
+    set(to, "dropout", json_real(o->hidden_dropout));
+    set(to, "attention_dropout", json_real(o->attention_dropout));
+    set(to, "dtype", json_string(o->dtype == ELEMENT_BF16 ? "bf16" : "f32"));
+    set(to, "recompute", json_string(recomputes[o->recompute]));
+    set(to, "save_every", count(o->save_every));
+    set(to, "keep", count(o->keep));
+    set(to, "eval_every", count(o->eval_every));
+}
+
+/* Of a run that learns no mask there are none: older runs have no such names. */
+static void add_learning(json_t *to, const struct learn_options *o)
+{
+    if (o->kind == LEARN_NOTHING)
+        return;
+    set(to, "learn_mask", json_string(learn_kind_names[o->kind]));
+    set(to, "dam_code", json_boolean(o->code));
+    set(to, "per_layer", json_boolean(o->per_layer));
+    set(to, "symmetric", json_boolean(o->symmetric));
+    set(to, "soft_sample", json_boolean(o->relaxed));
+    set(to, "leak", json_boolean(o->leaks));
+    set(to, "bi_level", json_boolean(o->two_levels));
+    set(to, "lambda", json_real(o->lambda));
+    set(to, "tau", json_pack("[f,f]", o->tau, o->tau_end));
+    set(to, "mask_scale", json_real(o->scale));
+    set(to, "mask_lr", json_real(o->rate));
+    set(to, "snap", json_real(o->snap));
+    set(to, "snap_threads", count(o->snap_threads));
+    set(to, "settle", count(o->settle));
+    if (o->threshold) /* older runs have no such name */
+        set(to, "threshold", json_true());
+    if (o->alpha)
+        set(to, "alpha", json_string(o->alpha));
+}
+
+json_t *run_options_json(const struct run_options *o, const char *data_sum)
+{
+    json_t *ret = json_object();
+    add_what(ret, o, data_sum);
+    add_length(ret, o);
+    add_optimizer(ret, o);
+    add_pass(ret, o);
+    add_learning(ret, &o->learn);
+    return ret;
+}
+
+static bool is_harmless(const char *name)
+{
+    for (size_t k = 0; k < sizeof harmless / sizeof *harmless; k++)
+        if (!strcmp(name, harmless[k]))
+            return true;
+    return false;
+}
+
+/* "--data": its sum means nothing to people. */
+static void name_option(const char *name, char ret[48])
+{
+    snprintf(ret, 48, "--%s",
+             !strcmp(name, "data_sum") ? "data"
+             : !strcmp(name, "repeat") ? "repeats"
+                                       : name);
+    for (char *c = ret; *c; c++)
+        *c = *c == '_' ? '-' : *c;
+}
+
+static int differs(const char *name, const json_t *was, const json_t *is, struct error *e)
+{
+    char option[48];
+    name_option(name, option);
+    const size_t flags = JSON_ENCODE_ANY | JSON_REAL_PRECISION(10);
+    char *old = was ? json_dumps(was, flags) : NULL, *new = is ? json_dumps(is, flags) : NULL;
+    error_set(e, ERROR_INPUT,
+              "%s: the run has %s, this command %s; --resume needs the same command. "
+              "`pretrain RUN -o NEW` trains its weights with other options; the optimizer's "
+              "moments and the schedule begin anew",
+              option, old ? old : "none", new ? new : "none");
+    free(old);
+    free(new);
+    return -1;
+}
+
+/* 0.1 and the 0.1 that was read are equal; so are 1 and 1.0. */
+static bool same(const json_t *a, const json_t *b)
+{
+    if (json_is_number(a) && json_is_number(b) && !(json_is_integer(a) && json_is_integer(b)))
+        return json_number_value(a) == json_number_value(b);
+    return json_equal(a, b);
+}
+
+int run_options_compare(const json_t *stored, const json_t *now, struct error *e)
+{
+    const char *name;
+    json_t *is;
+    json_object_foreach((json_t *)(uintptr_t)now, name, is)
+    {
+        const json_t *was = json_object_get(stored, name);
+        if (!is_harmless(name) && !(was && same(was, is)))
+            return differs(name, was, is, e);
+    }
+    json_object_foreach((json_t *)(uintptr_t)stored, name, is)
+    {
+        if (!is_harmless(name) && !json_object_get(now, name))
+            return differs(name, is, NULL, e);
+    }
+    return 0;
+}
+
+void run_options_hash(const json_t *options, char ret[33])
+{
+    json_t *copy = json_copy((json_t *)(uintptr_t)options);
+    for (size_t k = 0; k < sizeof harmless / sizeof *harmless; k++)
+        json_object_del(copy, harmless[k]);
+    char *text = json_dumps(copy, JSON_COMPACT | JSON_SORT_KEYS | JSON_REAL_PRECISION(17));
+    const XXH128_hash_t sum = XXH3_128bits(text, strlen(text));
+    snprintf(ret, 33, "%016llx%016llx", (unsigned long long)sum.high64,
+             (unsigned long long)sum.low64);
+    free(text);
+    json_decref(copy);
+}

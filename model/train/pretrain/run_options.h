@@ -1,0 +1,48 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What a run of pre-training was asked for, resolved, and as JSON: what RUN/run.json says, and what --resume compares. */
+#pragma once
+#include "model/gradients/pass.h"
+#include "model/train/learn/learn_options.h"
+#include "model/train/optimizer.h"
+#include "model/train/schedule.h"
+#include <jansson.h>
+
+struct run_options {
+    const char *model, *data, *run; /* DIR, DATA, RUN */
+    const char *mask, *transform, *drop;
+    struct learn_options learn;
+    uint32_t repeat;    /* of several runs, whose random entries differ: from 1; 0: one run */
+    uint32_t positions; /* 0: the model's */
+
+    /* One of the three, the others 0. */
+    uint64_t steps, tokens;
+    double minutes;
+
+    uint32_t batch, accumulate;
+    struct optimizer optimizer;
+    double rate, warmup;
+    enum schedule_decay decay;
+    double hidden_dropout, attention_dropout; /* below 0: the model's own */
+    double mlm_probability;
+    enum objective { OBJECTIVE_DATA, OBJECTIVE_PAIRS, OBJECTIVE_WORDS } objective;
+    enum element dtype;
+    enum recompute recompute;
+    uint64_t seed;
+    bool overfit; /* the first batch, over and over */
+
+    /* What does not change the result. */
+    uint32_t threads;
+    uint64_t save_every, eval_every; /* steps; 0: at the end alone, never */
+    uint32_t keep;                   /* states */
+    bool goes_on, not_bitwise;       /* goes_on: --resume */
+    const char *save_gradients;
+};
+
+/* Names are those of the command's options, with '_' for '-'. `data_sum` tells DATA folders apart. */
+json_t *run_options_json(const struct run_options *o, const char *data_sum);
+
+/* -1 with the first option that is not the stored one's. Options that do not change the result are not compared. */
+int run_options_compare(const json_t *stored, const json_t *now, struct error *e);
+
+/* Of what is compared, as 32 digits. */
+void run_options_hash(const json_t *options, char ret[33]);

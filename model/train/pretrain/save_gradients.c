@@ -1,0 +1,129 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "model/train/pretrain/save_gradients.h"
+#include "masks/base/memory.h"
+#include "masks/safetensors.h"
+#include "model/base/whole_file.h"
+#include <stdlib.h>
+
+/* Numbers as torch wants them. */
+struct columns {
+    int64_t *ids, *types;                        /* [B, N] */
+    int64_t *lengths, *offsets, *next, *samples; /* [B], [B + 1], [B] */
+    int64_t *positions, *labels;                 /* [masked] */
+    uint32_t longest;
+};
+
+static void fill_sequence(struct columns *c, const struct train_batch *b, uint32_t k,
+                          uint32_t pad)
+{
+    const struct sequence *s = &b->list[k];
+    int64_t *ids = c->ids + (uint64_t)k * c->longest,
+            *types = c->types + (uint64_t)k * c->longest;
+    for (uint32_t i = 0; i < c->longest; i++) {
+        ids[i] = i < s->count ? s->token_ids[i] : pad;
+        types[i] = i < s->count && i >= s->first_part;
+    }
+    c->lengths[k] = s->count;
+    c->samples[k] = b->sample[k];
+    c->next[k] = b->next_label ? b->next_label[k] : 0;
+}
+
+/* Rows of the batch to positions of their sequences. */
+static void fill_masked(struct columns *c, const struct train_batch *b)
+{
+    uint32_t s = 0;
+    for (uint32_t k = 0; k < b->masked; k++) {
+        while (b->masked_row[k] >= (uint32_t)b->offsets[s + 1])
+            c->offsets[++s] = k;
+        c->positions[k] = (int64_t)b->masked_row[k] - b->offsets[s];
+        c->labels[k] = b->masked_label[k];
+    }
+    while (s < b->sequences)
+        c->offsets[++s] = b->masked;
+}
+
+static struct columns make_columns(const struct train_batch *b, uint32_t pad)
+{
+    struct columns c = {.lengths = memory_new(b->sequences, sizeof(int64_t)),
+                        .offsets = memory_new(b->sequences + UINT64_C(1), sizeof(int64_t)),
+                        .next = memory_new(b->sequences, sizeof(int64_t)),
+                        .samples = memory_new(b->sequences, sizeof(int64_t)),
+                        .positions = memory_new(b->masked, sizeof(int64_t)),
+                        .labels = memory_new(b->masked, sizeof(int64_t))};
+    for (uint32_t k = 0; k < b->sequences; k++)
+        c.longest = b->list[k].count > c.longest ? b->list[k].count : c.longest;
+    const size_t all = (size_t)b->sequences * c.longest;
+    c.ids = memory_new(all, sizeof(int64_t));
+    c.types = memory_new(all, sizeof(int64_t));
+    for (uint32_t k = 0; k < b->sequences; k++)
+        fill_sequence(&c, b, k, pad);
+    fill_masked(&c, b);
+    return c;
+}
+
+static void free_columns(struct columns *c)
+{
+    int64_t *all[] = {c->ids,  c->types,   c->lengths,   c->offsets,
+                      c->next, c->samples, c->positions, c->labels};
+    for (size_t k = 0; k < sizeof all / sizeof *all; k++)
+        free(all[k]);
+}
+
+static void add_batch(struct safetensors *out, const struct columns *c,
+                      const struct train_batch *b)
+{
+    const uint64_t table[] = {b->sequences, c->longest}, more = b->sequences + UINT64_C(1),
+                   masked = b->masked;
+    safetensors_add(out, "batch.input_ids", "I64", 2, table, c->ids);
+    safetensors_add(out, "batch.token_type_ids", "I64", 2, table, c->types);
+    safetensors_add(out, "batch.lengths", "I64", 1, table, c->lengths);
+    safetensors_add(out, "batch.samples", "I64", 1, table,
+                    c->samples); /* dropout depends on them */
+    safetensors_add(out, "batch.masked_positions", "I64", 1, &masked, c->positions);
+    safetensors_add(out, "batch.masked_labels", "I64", 1, &masked, c->labels);
+    safetensors_add(out, "batch.masked_offsets", "I64", 1, &more, c->offsets);
+    if (b->next_label)
+        safetensors_add(out, "batch.nsp_labels", "I64", 1, table, c->next);
+}
+
+static void add_gradients(struct safetensors *out, const struct pretrainer *t)
+{
+    const struct train_state *s = t->state;
+    for (uint32_t k = 0; k < s->pieces; k++) {
+        const struct parameter *p = s->piece[k].parameter;
+        char name[PARAMETER_NAME_BYTES];
+        parameter_file_name(p, &t->engine->config, name);
+        safetensors_add(out, name, "F32", p->rank, p->shape, s->gradient + s->piece[k].first);
+    }
+}
+
+/* The gradient of alpha, the alpha that it was taken at, and the noise of each unit. */
+static void add_alpha(struct safetensors *out, const struct learner *l)
+{
+    uint64_t alpha[4], unit[4];
+    const uint32_t rank = alpha_dimensions(&l->shape, alpha),
+                   unit_rank = alpha_unit_dimensions(&l->shape, unit);
+    safetensors_add(out, "alpha", "F32", rank, alpha, l->alpha.gradient);
+    safetensors_add(out, "batch.alpha", "F32", rank, alpha, l->before);
+    if (l->options.kind != LEARN_P)
+        safetensors_add(out, "batch.noise", "F32", unit_rank, unit, l->noise);
+}
+
+int gradients_save(const char *path, const struct pretrainer *t, const struct step_result *r,
+                   struct error *e)
+{
+    struct safetensors out = {0};
+    struct whole_file file;
+    struct columns c = make_columns(&t->batch.batch, t->engine->config.pad);
+    add_gradients(&out, t);
+    add_batch(&out, &c, &t->batch.batch);
+    if (t->learner)
+        add_alpha(&out, t->learner);
+    safetensors_add(&out, "loss", "F64", 0, NULL, &r->loss);
+    whole_file_begin(&file, path);
+    safetensors_stream(&out, whole_file_write, &file);
+    int ret = whole_file_end(&file, e);
+    safetensors_finish(&out);
+    free_columns(&c);
+    return ret;
+}

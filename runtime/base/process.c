@@ -1,0 +1,199 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* posix_spawn with both outputs in one pipe. The pipe is read to its end before the child is
+   waited for, so that a child that prints much cannot get stuck. */
+#include "runtime/base/process.h"
+#include "masks/base/memory.h"
+#include <errno.h>
+#include <fcntl.h>
+#include <ftw.h>
+#include <pthread.h>
+#include <spawn.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+extern char **environ;
+
+enum { OUTPUT_LIMIT = 65536 };
+
+static void interrupts(sigset_t *set)
+{
+    sigemptyset(set);
+    sigaddset(set, SIGINT);
+    sigaddset(set, SIGTERM);
+    sigaddset(set, SIGHUP);
+}
+
+void interrupts_hold(sigset_t *old)
+{
+    sigset_t set;
+    interrupts(&set);
+    pthread_sigmask(SIG_BLOCK, &set, old);
+}
+
+void interrupts_release(const sigset_t *old)
+{
+    pthread_sigmask(SIG_SETMASK, old, NULL);
+}
+
+bool interrupts_wait(const sigset_t *old)
+{
+    static const int each[] = {SIGINT, SIGTERM, SIGHUP};
+    sigset_t pending;
+    sigpending(&pending);
+    for (size_t k = 0; k < sizeof each / sizeof *each; k++)
+        if (sigismember(&pending, each[k]) == 1 && !sigismember(old, each[k]))
+            return true;
+    return false;
+}
+
+/* The child is not to inherit what this thread holds back. */
+static void release_in_child(posix_spawnattr_t *attributes)
+{
+    sigset_t set, mask;
+    interrupts(&set);
+    pthread_sigmask(SIG_SETMASK, NULL, &mask);
+    for (int signal = 1; signal < NSIG; signal++)
+        if (sigismember(&set, signal) == 1)
+            sigdelset(&mask, signal);
+    posix_spawnattr_init(attributes);
+    posix_spawnattr_setflags(attributes, POSIX_SPAWN_SETSIGMASK);
+    posix_spawnattr_setsigmask(attributes, &mask);
+}
+
+/* Ours, with another TMPDIR; caller frees both. */
+static char **environment_in(const char *folder, struct text *variable)
+{
+    size_t count = 0, n = 0;
+    while (environ[count])
+        count++;
+    char **ret = memory_new(count + 2, sizeof *ret);
+    for (size_t k = 0; k < count; k++)
+        if (strncmp(environ[k], "TMPDIR=", 7) != 0)
+            ret[n++] = environ[k];
+    text_add(variable, "TMPDIR=%s", folder);
+    ret[n] = (char *)(uintptr_t)text_get(variable);
+    return ret;
+}
+
+static int start(const char *folder, const char *const *argument, int output, pid_t *ret)
+{
+    struct text variable = {0};
+    char **environment = folder ? environment_in(folder, &variable) : environ;
+    posix_spawn_file_actions_t actions;
+    posix_spawnattr_t attributes;
+    release_in_child(&attributes);
+    posix_spawn_file_actions_init(&actions);
+    posix_spawn_file_actions_addopen(&actions, 0, "/dev/null", O_RDONLY, 0);
+    posix_spawn_file_actions_adddup2(&actions, output, 1);
+    posix_spawn_file_actions_adddup2(&actions, output, 2);
+    int code = posix_spawnp(ret, argument[0], &actions, &attributes, (char *const *)argument,
+                            environment);
+    if (folder)
+        free(environment);
+    text_finish(&variable);
+    posix_spawnattr_destroy(&attributes);
+    posix_spawn_file_actions_destroy(&actions);
+    return code;
+}
+
+static void read_all(int from, struct text *to)
+{
+    char buffer[4096];
+    for (;;) {
+        ssize_t got = read(from, buffer, sizeof buffer);
+        if (got < 0 && errno == EINTR)
+            continue;
+        if (got <= 0)
+            return;
+        if (to->length < OUTPUT_LIMIT)
+            text_append(to, buffer, (size_t)got);
+    }
+}
+
+static int wait_for(pid_t child)
+{
+    int status;
+    while (waitpid(child, &status, 0) < 0)
+        if (errno != EINTR)
+            return 127; /* somebody else took its status: count it as failed */
+    return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
+}
+
+int process_run(const char *const *argument, struct text *output, struct error *e)
+{
+    return process_run_in(NULL, argument, output, e);
+}
+
+int process_run_in(const char *folder, const char *const *argument, struct text *output,
+                   struct error *e)
+{
+    int ends[2];
+    pid_t child;
+    if (pipe2(ends, O_CLOEXEC) < 0)
+        return error_set(e, ERROR_UNAVAILABLE, "%s: %s", argument[0], strerror(errno));
+    int code = start(folder, argument, ends[1], &child);
+    close(ends[1]);
+    if (!code)
+        read_all(ends[0], output);
+    close(ends[0]);
+    if (code)
+        return error_set(e, ERROR_UNAVAILABLE, "%s: %s", argument[0], strerror(code));
+    return wait_for(child);
+}
+
+static bool executable(const char *path)
+{
+    struct stat st;
+    return access(path, X_OK) == 0 && stat(path, &st) == 0 && S_ISREG(st.st_mode);
+}
+
+char *process_find(const char *program)
+{
+    const char *path = getenv("PATH");
+    if (!*program)
+        return NULL;
+    if (strchr(program, '/'))
+        return executable(program) ? memory_text(program) : NULL;
+    for (path = path ? path : "/usr/local/bin:/usr/bin:/bin"; *path;) {
+        size_t length = strcspn(path, ":");
+        struct text full = {0};
+        text_add(&full, "%.*s/%s", length ? (int)length : 1, length ? path : ".", program);
+        if (executable(text_get(&full)))
+            return text_take(&full);
+        text_finish(&full);
+        path += length + (path[length] == ':');
+    }
+    return NULL;
+}
+
+char *folder_temporary(struct error *e)
+{
+    const char *base = getenv("TMPDIR");
+    struct text path = {0};
+    text_add(&path, "%s/maskc-XXXXXX", base && *base ? base : "/tmp");
+    char *ret = text_take(&path);
+    if (mkdtemp(ret))
+        return ret;
+    error_set(e, ERROR_UNAVAILABLE, "%s: cannot make a temporary folder: %s", ret,
+              strerror(errno));
+    free(ret);
+    return NULL;
+}
+
+static int remove_one(const char *path, const struct stat *st, int kind, struct FTW *at)
+{
+    (void)st;
+    (void)kind;
+    (void)at;
+    remove(path);
+    return 0;
+}
+
+void folder_remove(const char *path)
+{
+    nftw(path, remove_one, 8, FTW_DEPTH | FTW_PHYS);
+}
