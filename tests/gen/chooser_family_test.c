@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Which kernel family does a plan take? The cheapest by price, the one that is asked for where it takes a pass, and the losers are told. */
 #include "gen/plan/plan.h"
-#include "masks/load.h"
+#include "masks/input/load.h"
 #include "tests/support/test.h"
 #include <string.h>
 
