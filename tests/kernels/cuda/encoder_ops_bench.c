@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "tests/kernels/encoder_ops_bench.h"
+#include "tests/kernels/cuda/encoder_ops_bench.h"
 #include "gen/emit/emit.h"
 #include "masks/base/memory.h"
 #include "runtime/compile/compile.h"

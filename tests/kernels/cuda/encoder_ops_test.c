@@ -5,7 +5,7 @@
 #include "gen/emit/emit.h"
 #include "masks/base/memory.h"
 #include "runtime/compile/compile.h"
-#include "tests/kernels/encoder_ops_bench.h"
+#include "tests/kernels/cuda/encoder_ops_bench.h"
 #include "tests/support/sass_setup.h"
 #include "tests/support/test.h"
 #include <math.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "tests/kernels/cuda_rows.h"
+#include "tests/kernels/cuda/cuda_rows.h"
 #include "gen/key_shape.h"
 #include "tests/support/test.h"
 #include <stdio.h>

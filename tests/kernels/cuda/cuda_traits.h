@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What the plan of a row turns out to have, which no option asks for, and what it cannot have together. */
 #pragma once
-#include "tests/kernels/cuda_rows.h"
+#include "tests/kernels/cuda/cuda_rows.h"
 
 /* Stands for a factor whose values are the traits. */
 enum { TRAIT = FACTORS };

@@ -3,7 +3,7 @@
    path, what it loads: which code for which chip, under which name, and nothing kept after any failure.
    cuda_launch_test.c has what it launches. */
 #include "runtime/compile/compile.h"
-#include "tests/kernels/cuda_fake.h"
+#include "tests/kernels/driver/cuda_fake.h"
 #include "tests/support/test.h"
 #include <dlfcn.h>
 #include <stdlib.h>

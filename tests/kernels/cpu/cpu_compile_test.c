@@ -203,7 +203,7 @@ static int run_again(const char *self, const char *compiler, bool update)
 /* A list for each compiler. */
 static void start_known(bool update)
 {
-    static const char *const files[] = {"tests/kernels/cpu_compile_test.c",
+    static const char *const files[] = {"tests/kernels/cpu/cpu_compile_test.c",
                                         "runtime/compile/compile.c", "runtime/compile/host.c",
                                         NULL};
     known_start_files(&known, is_clang() ? "cpu_compile_clang" : "cpu_compile_gcc", files,

@@ -5,7 +5,7 @@
    rows, ..), which no option asks for. Pairs that cannot be are in a table (cuda_traits.c), and one that is there
    nonetheless is an error too. The full product: `covering_cuda_test --full` (weeks: take a slice with --full K/N);
    --seed S draws other rows; --list names each. */
-#include "tests/kernels/cuda_traits.h"
+#include "tests/kernels/cuda/cuda_traits.h"
 #include "tests/support/known_text.h"
 #include "tests/support/test.h"
 #include <stdio.h>

@@ -2,7 +2,7 @@
 /* What a launch on the device "cuda" asks of the driver, by the fake one: the tables as uploaded, the launch as the
    caller gave it, kernels phase by phase, and nothing else. */
 #include "masks/base/memory.h"
-#include "tests/kernels/cuda_fake.h"
+#include "tests/kernels/driver/cuda_fake.h"
 #include "tests/runtime/launches.h"
 #include "tests/support/test.h"
 #include <stdlib.h>

@@ -204,7 +204,7 @@ static void set_up(struct state *s)
 /* A list for each last target, with which the array differs. */
 static void start_known(struct state *s)
 {
-    static const char *const files[] = {"tests/kernels/covering_test.c",
+    static const char *const files[] = {"tests/kernels/cpu/covering_test.c",
                                         "tests/support/subject.c",
                                         "tests/support/tiles/cpu/matrix/*.h",
                                         "runtime/device/cpu*.[ch]",

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "tests/kernels/cuda_fake.h"
+#include "tests/kernels/driver/cuda_fake.h"
 #include "tests/support/test.h"
 #include <dlfcn.h>
 #include <stdlib.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "tests/kernels/cuda_traits.h"
+#include "tests/kernels/cuda/cuda_traits.h"
 #include "tests/support/planned_work.h"
 #include "tests/support/test.h"
 #include <string.h>
