@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "tools/maskc/bench_compile.h"
+#include "tools/maskc/bench/compile.h"
 #include "gen/key_shape.h"
 #include "runtime/compile/compile.h"
 #include "tools/maskc/progress.h"

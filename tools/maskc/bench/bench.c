@@ -3,9 +3,9 @@
    without: the arguments, and a result for each mask, length, dtype and pass. */
 #include "masks/base/memory.h"
 #include "runtime/cache.h"
-#include "tools/maskc/bench_contest.h"
+#include "tools/maskc/bench/contest.h"
+#include "tools/maskc/bench/measure_plans.h"
 #include "tools/maskc/command.h"
-#include "tools/maskc/measure_plans.h"
 #include "tools/maskc/progress.h"
 #include <stdlib.h>
 #include <string.h>

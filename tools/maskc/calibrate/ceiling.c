@@ -1,22 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* One set of loops for each width of vectors, compiled for it function by function: this program
    itself runs on any x86-64. Twelve sums keep two units of latency four busy; tiles need four. */
-#include "tools/maskc/ceiling.h"
+#include "tools/maskc/calibrate/ceiling.h"
 #include "masks/base/memory.h"
+#include "tools/maskc/rounds.h"
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
 /* Long enough for the clock to settle at what such work is given. */
 enum { STEPS = 4000000, EXP_STEPS = 400000, TILE_STEPS = 400000 };
 enum { SUMS = 12, RUNS = 4, MEMORY_BYTES = 128 << 20, CACHE_BYTES = 1 << 20 };
-
-double thread_seconds(void)
-{
-    struct timespec t;
-    clock_gettime(CLOCK_THREAD_CPUTIME_ID, &t);
-    return (double)t.tv_sec + (double)t.tv_nsec * 1e-9;
-}
 
 /* Kept from being thought away. */
 #define KEEP(x) __asm__ volatile("" : "+m"(x))
@@ -89,9 +82,9 @@ static double time_steps(void (*loop)(uint32_t steps), uint32_t steps)
 {
     double best = 0;
     for (int run = 0; run < RUNS; run++) {
-        double start = thread_seconds();
+        double start = rounds_thread_now();
         loop(steps);
-        double seconds = thread_seconds() - start;
+        double seconds = rounds_thread_now() - start;
         best = run == 0 || seconds < best ? seconds : best;
     }
     return best;
@@ -103,10 +96,10 @@ static double time_reads(const struct loops *l, const uint8_t *from, uint64_t si
 {
     double best = 0;
     for (int run = 0; run < RUNS; run++) {
-        double start = thread_seconds();
+        double start = rounds_thread_now();
         for (uint32_t k = 0; k < times; k++)
             l->read(from, size);
-        double seconds = thread_seconds() - start;
+        double seconds = rounds_thread_now() - start;
         best = run == 0 || seconds < best ? seconds : best;
     }
     return (double)size * times / best;

@@ -7,9 +7,9 @@
 #include "runtime/compile/compile.h"
 #include "runtime/device/cuda_driver.h"
 #include "runtime/device/device.h"
-#include "tools/maskc/ceiling.h"
+#include "tools/maskc/calibrate/ceiling.h"
+#include "tools/maskc/calibrate/probe.h"
 #include "tools/maskc/command.h"
-#include "tools/maskc/probe.h"
 #include "tools/maskc/progress.h"
 #include <math.h>
 #include <stdio.h>

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The tables of probes; those that few ask for are last. */
-#include "tools/maskc/probe_table.h"
+#include "tools/maskc/calibrate/probe_table.h"
 
 /* Few distances, near and far, beside a border: most are lines of their own. */
 #define SCATTERED "distance(1, 2, 5, 11, 30) | global(0, -1) - diagonal(0)"

@@ -5,7 +5,7 @@
    two milliseconds, waited for together. dQ is timed as the backward pass up to dQ. */
 #pragma once
 #include "runtime/kernel.h"
-#include "tools/maskc/probe_table.h"
+#include "tools/maskc/calibrate/probe_table.h"
 
 enum {
     MICROBENCH_HEADS = 12,

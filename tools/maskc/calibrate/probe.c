@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* A probe is a mask, a length and what its plan shall favour, planned, compiled, timed by microbench.c, and then a
    row for each pass that rates are fitted to. */
-#include "tools/maskc/probe.h"
+#include "tools/maskc/calibrate/probe.h"
 #include "gen/plan/plan.h"
 #include "masks/base/memory.h"
 #include "masks/load.h"
 #include "runtime/thread_pool.h"
-#include "tools/maskc/microbench.h"
+#include "tools/maskc/calibrate/microbench.h"
 #include "tools/maskc/progress.h"
 #include <stdio.h>
 #include <stdlib.h>

@@ -5,4 +5,3 @@
 
 /* `target` is the best level of this CPU. Time is the thread's own, the least of several runs. */
 struct ceilings ceilings_measure(const struct target *target);
-double thread_seconds(void); /* that this thread ran, not that others did */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* bench --measure-plans: the best predicted plans of a mask, compiled and timed by turns; the fastest is stored. */
-#include "tools/maskc/measure_plans.h"
+#include "tools/maskc/bench/measure_plans.h"
 #include "masks/base/memory.h"
 #include "runtime/measured.h"
 #include "tools/maskc/progress.h"

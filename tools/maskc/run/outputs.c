@@ -2,7 +2,7 @@
 /* Arrays that maskc run writes: f32, in the shape of those it was given. */
 #include "masks/base/memory.h"
 #include "masks/base/text.h"
-#include "tools/maskc/run.h"
+#include "tools/maskc/run/run.h"
 #include <stdlib.h>
 
 static int save(const char *folder, const char *name, uint32_t rank, const uint64_t *shape,

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "tools/maskc/microbench.h"
+#include "tools/maskc/calibrate/microbench.h"
 #include "masks/base/memory.h"
-#include "tools/maskc/ceiling.h"
 #include "tools/maskc/rounds.h"
 #include "tools/reference/check.h"
 #include <math.h>
@@ -137,7 +136,7 @@ static struct maskc_launch launch_of(const struct microbench *l, const struct ma
 
 double microbench_seconds(const struct microbench *l)
 {
-    return l->owner ? rounds_now() : thread_seconds();
+    return l->owner ? rounds_now() : rounds_thread_now();
 }
 
 /* One round: the mean of so many launches, on a GPU waited for together. */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* maskc run: a kernel on tensors from .npy files. Everything is read and checked before anything is
    launched, and nothing is written before everything has worked. */
-#include "tools/maskc/run.h"
+#include "tools/maskc/run/run.h"
 #include "masks/base/memory.h"
 #include "tools/maskc/command.h"
 #include <stdlib.h>

@@ -2,7 +2,7 @@
 /* A bench as a table for people and as JSON for programs. */
 #include "masks/base/text.h"
 #include "tools/common/busy.h"
-#include "tools/maskc/bench.h"
+#include "tools/maskc/bench/bench.h"
 #include "tools/maskc/command.h"
 #include <math.h>
 #include <stdio.h>

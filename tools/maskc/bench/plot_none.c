@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* --plot where maskc was built without cairo. */
-#include "tools/maskc/bench.h"
+#include "tools/maskc/bench/bench.h"
 
 int bench_plot(const struct bench_result *r, uint32_t count, const char *path, struct error *e)
 {

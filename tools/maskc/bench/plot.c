@@ -3,7 +3,7 @@
    as bars. Ours is solid, dense is pale. */
 #include "masks/base/text.h"
 #include "masks/picture/canvas.h"
-#include "tools/maskc/bench.h"
+#include "tools/maskc/bench/bench.h"
 #include "tools/maskc/command.h"
 #include <cairo.h>
 #include <math.h>

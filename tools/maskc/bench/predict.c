@@ -2,7 +2,7 @@
 /* What is predicted of the kernels that bench measures, by the plans in their files. */
 #include "gen/key_shape.h"
 #include "masks/base/text.h"
-#include "tools/maskc/bench.h"
+#include "tools/maskc/bench/bench.h"
 #include <stdio.h>
 #include <string.h>
 

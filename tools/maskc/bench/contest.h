@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What the command bench and its measurements share. */
 #pragma once
-#include "tools/maskc/bench.h"
-#include "tools/maskc/bench_compile.h"
+#include "tools/maskc/bench/bench.h"
+#include "tools/maskc/bench/compile.h"
 
 struct bench {
     const struct options *o;

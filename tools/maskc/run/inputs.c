@@ -2,7 +2,7 @@
 /* Arrays that maskc run is given: everything is read and checked before anything is launched. */
 #include "gen/key_shape.h"
 #include "masks/base/memory.h"
-#include "tools/maskc/run.h"
+#include "tools/maskc/run/run.h"
 #include <stdlib.h>
 #include <string.h>
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* One kernel of bench beside the kernels that it is compared with, in interleaved rounds (rounds.h): medians, beside the
    predictions and the floor. */
-#include "tools/maskc/bench_contest.h"
+#include "tools/maskc/bench/contest.h"
 #include "masks/base/memory.h"
 #include "tools/maskc/command.h"
 #include "tools/maskc/progress.h"

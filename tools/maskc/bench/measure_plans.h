@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The plans of a portfolio beside each other (bench --measure-plans). */
 #pragma once
-#include "tools/maskc/bench_compile.h"
+#include "tools/maskc/bench/compile.h"
 #include "tools/reference/check.h"
 
 struct plan_race {
