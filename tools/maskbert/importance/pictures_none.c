@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* In place of picture.c and film.c where the build has no cairo. */
+/* In place of overview.c and film.c where the build has no cairo. */
 #include "tools/maskbert/importance/film.h"
 #include "tools/maskbert/importance/importance.h"
 

@@ -4,7 +4,7 @@
 #include "masks/base/memory.h"
 #include "model/checkpoint/json.h"
 #include "tools/maskbert/command.h"
-#include "tools/maskbert/curves.h"
+#include "tools/maskbert/plot/curves.h"
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>

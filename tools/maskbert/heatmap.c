@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "tools/maskbert/map.h"
+#include "tools/maskbert/heatmap.h"
 #include <math.h>
 #include <stddef.h>
 
@@ -28,7 +28,7 @@ static cairo_surface_t *make_image(const float *value, uint32_t n)
     return image;
 }
 
-void map_paint_image(cairo_t *c, cairo_surface_t *image, double x, double y, double side)
+void heatmap_paint_image(cairo_t *c, cairo_surface_t *image, double x, double y, double side)
 {
     const int n = cairo_image_surface_get_width(image);
     cairo_save(c);
@@ -46,7 +46,8 @@ void map_paint_image(cairo_t *c, cairo_surface_t *image, double x, double y, dou
     cairo_stroke(c);
 }
 
-void map_paint(cairo_t *c, const float *value, uint32_t n, double x, double y, uint32_t cell)
+void heatmap_paint(cairo_t *c, const float *value, uint32_t n, double x, double y,
+                   uint32_t cell)
 {
-    map_paint_image(c, make_image(value, n), x, y, (double)n * cell);
+    heatmap_paint_image(c, make_image(value, n), x, y, (double)n * cell);
 }

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "tools/maskbert/maps.h"
+#include "tools/maskbert/attention/map_grid.h"
 #include "masks/base/text.h"
 #include "masks/picture/canvas.h"
-#include "tools/maskbert/map.h"
+#include "tools/maskbert/heatmap.h"
 #include <cairo.h>
 #include <math.h>
 #include <stdbool.h>
@@ -14,13 +14,13 @@ enum { MARGIN = 12, TITLE = 20, NAMED_CELL = 12, PLAIN_SIDE = 256, FONT = 11, SM
 enum { LABELS = 72, LEAST_SIDE = 84, MOST_NAMED = 12000, MOST_PIXELS = 30000 };
 
 struct sheet {
-    const struct maps *m;
+    const struct map_grid *m;
     uint32_t cell;   /* pixels of an entry's side */
     uint32_t labels; /* space for names left of and below a panel; 0: none */
     double width, height, step_x, step_y;
 };
 
-static void lay_out(const struct maps *m, bool named, struct sheet *s)
+static void lay_out(const struct map_grid *m, bool named, struct sheet *s)
 {
     *s = (struct sheet){.m = m, .cell = NAMED_CELL, .labels = LABELS};
     if (m->n * NAMED_CELL < LEAST_SIDE)
@@ -68,7 +68,7 @@ static void draw_title(cairo_t *c, const struct sheet *s, double x, double y, co
 
 static void draw_panel(cairo_t *c, const struct sheet *s, uint32_t layer, uint32_t head)
 {
-    const struct maps *m = s->m;
+    const struct map_grid *m = s->m;
     size_t at = (size_t)layer * m->heads + head;
     double x = MARGIN + head * s->step_x + s->labels, y = MARGIN + layer * s->step_y + TITLE;
     double side = (double)m->n * s->cell;
@@ -83,7 +83,7 @@ static void draw_panel(cairo_t *c, const struct sheet *s, uint32_t layer, uint32
     if (s->labels)
         draw_names(c, s, x, y);
     cairo_restore(c);
-    map_paint(c, m->value + at * m->n * m->n, m->n, x, y, s->cell);
+    heatmap_paint(c, m->value + at * m->n * m->n, m->n, x, y, s->cell);
 }
 
 static void draw(cairo_t *c, void *context)
@@ -96,7 +96,7 @@ static void draw(cairo_t *c, void *context)
             draw_panel(c, s, l, h);
 }
 
-int maps_draw(const struct maps *m, const char *path, struct error *e)
+int map_grid_draw(const struct map_grid *m, const char *path, struct error *e)
 {
     struct sheet s;
     if (canvas_check(path, e) < 0)

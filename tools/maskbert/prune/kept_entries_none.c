@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* In place of picture.c where the build has no cairo. */
+/* In place of kept_entries.c where the build has no cairo. */
 #include "tools/maskbert/prune/prune.h"
 
 int prune_check_picture(const struct prune *p, struct error *e)

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* In place of maps.c where the build has no cairo. */
-#include "tools/maskbert/maps.h"
+/* In place of map_grid.c where the build has no cairo. */
+#include "tools/maskbert/attention/map_grid.h"
 
-int maps_draw(const struct maps *m, const char *path, struct error *e)
+int map_grid_draw(const struct map_grid *m, const char *path, struct error *e)
 {
     (void)m;
     return error_set(

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* maskbert fill-mask: a line for each [MASK], or a JSON object for each line of text. */
 #include "masks/base/text.h"
-#include "tools/maskbert/answers.h"
 #include "tools/maskbert/command.h"
 #include "tools/maskbert/session.h"
+#include "tools/maskbert/tasks/result_json.h"
 #include <jansson.h>
 #include <stdio.h>
 
@@ -12,7 +12,7 @@ enum { TOP = 5 };
 static void print_json(const struct session *s, const struct task_gaps *g)
 {
     for (uint32_t k = 0; k < s->batches.texts; k++) {
-        json_t *line = answer_gaps(s->engine, &s->batches, g, k);
+        json_t *line = result_gaps(s->engine, &s->batches, g, k);
         json_dumpf(line, stdout, JSON_COMPACT | JSON_REAL_PRECISION(9));
         printf("\n");
         json_decref(line);
@@ -25,7 +25,7 @@ static void print_text(const struct session *s, const struct task_gaps *g)
     for (uint32_t k = 0; k < g->gaps; k++) {
         printf("%u:%u", g->gap[k].text + 1, g->gap[k].token);
         for (uint32_t w = 0; w < g->top; w++)
-            printf("  %s %.4f", answer_token(s->engine, g->gap[k].word[w].token_id, &buffer),
+            printf("  %s %.4f", result_token(s->engine, g->gap[k].word[w].token_id, &buffer),
                    (double)g->gap[k].word[w].probability);
         printf("\n");
     }

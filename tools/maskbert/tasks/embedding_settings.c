@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "tools/maskbert/embedding.h"
+#include "tools/maskbert/tasks/embedding_settings.h"
 #include <string.h>
 
 static int read_prompt(const struct options *o, struct embedding_settings *s, struct error *e)

@@ -5,8 +5,8 @@
 #include "masks/base/text.h"
 #include "masks/npy.h"
 #include "tools/maskbert/command.h"
-#include "tools/maskbert/embedding.h"
 #include "tools/maskbert/session.h"
+#include "tools/maskbert/tasks/embedding_settings.h"
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>

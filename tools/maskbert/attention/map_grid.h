@@ -5,7 +5,7 @@
 #include "masks/base/error.h"
 #include <stdint.h>
 
-struct maps {
+struct map_grid {
     uint32_t layers, heads, n; /* those shown */
     uint32_t first_layer, first_head;
     const float *value;       /* [layers, heads, n, n] */
@@ -14,4 +14,4 @@ struct maps {
 };
 
 /* .png or .svg by suffix. Tokens are named where there is space. */
-int maps_draw(const struct maps *m, const char *path, struct error *e);
+int map_grid_draw(const struct map_grid *m, const char *path, struct error *e);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* In place of curves.c where the build has no cairo. */
-#include "tools/maskbert/curves.h"
+#include "tools/maskbert/plot/curves.h"
 
 int curves_draw(const struct curves *c, const char *path, struct error *e)
 {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "tools/maskbert/pretrain_report.h"
+#include "tools/maskbert/train/pretrain_report.h"
 #include "masks/base/text.h"
 #include "tools/maskbert/session.h"
 #include <inttypes.h>

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* From a command line to the options of a run. */
-#include "tools/maskbert/pretrain.h"
-#include "tools/maskbert/ranks.h"
+#include "tools/maskbert/train/pretrain_options.h"
 #include "tools/maskbert/session.h"
+#include "tools/maskbert/train/ranks.h"
 #include <stdlib.h>
 #include <string.h>
 

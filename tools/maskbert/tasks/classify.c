@@ -2,9 +2,9 @@
 /* maskbert classify: a line out for each line in. The architecture decides its form. */
 #include "masks/base/memory.h"
 #include "masks/base/text.h"
-#include "tools/maskbert/answers.h"
 #include "tools/maskbert/command.h"
 #include "tools/maskbert/session.h"
+#include "tools/maskbert/tasks/result_json.h"
 #include <jansson.h>
 #include <math.h>
 #include <stdio.h>
@@ -52,7 +52,7 @@ static const char *label(const struct classify *c, uint32_t k, char buffer[24])
 
 static void print_labels(const struct classify *c, const float *x)
 {
-    uint32_t n = c->labels.labels, best = answer_best(x, n);
+    uint32_t n = c->labels.labels, best = result_best(x, n);
     char buffer[24];
     if (c->labels.kind != TASK_MULTI)
         printf("%s %.4f", label(c, best, buffer), (double)x[best]);
@@ -84,8 +84,8 @@ static void print_tokens(const struct classify *c, uint32_t text, const float *x
     char buffer[24];
     for (uint32_t k = 0; k < sequence->count; k++)
         printf("%s%s/%s", k ? " " : "",
-               answer_token(c->s.engine, sequence->token_ids[k], &token),
-               label(c, answer_best(x + (size_t)k * n, n), buffer));
+               result_token(c->s.engine, sequence->token_ids[k], &token),
+               label(c, result_best(x + (size_t)k * n, n), buffer));
     text_finish(&token);
     printf("\n");
 }
@@ -94,7 +94,7 @@ static void print_tokens(const struct classify *c, uint32_t text, const float *x
 
 static void print_choice(const float *x, uint32_t n, bool json)
 {
-    uint32_t best = answer_best(x, n);
+    uint32_t best = result_best(x, n);
     double sum = 0;
     json_t *all = json_array();
     for (uint32_t k = 0; k < n; k++)
@@ -124,7 +124,7 @@ static void print_line(const struct classify *c, uint32_t k, bool json)
     if (c->labels.kind == TASK_CHOICE)
         print_choice(c->labels.value + c->first[k], c->first[k + 1] - c->first[k], json);
     else if (json)
-        print_json(answer_labels(c->s.engine, &c->s.batches, &c->labels, k));
+        print_json(result_labels(c->s.engine, &c->s.batches, &c->labels, k));
     else if (c->labels.kind == TASK_TOKENS)
         print_tokens(c, k, x);
     else if (c->labels.kind == TASK_REGRESSION)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* From a command line to how a mask is learned. */
-#include "tools/maskbert/pretrain.h"
+#include "tools/maskbert/train/pretrain_options.h"
 #include <stdlib.h>
 #include <string.h>
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "tools/maskbert/answers.h"
+#include "tools/maskbert/tasks/result_json.h"
 
-const char *answer_token(const struct engine *g, uint32_t token_id, struct text *buffer)
+const char *result_token(const struct engine *g, uint32_t token_id, struct text *buffer)
 {
     const struct vocabulary *v = &g->tokenizer->vocabulary;
     if (token_id < v->count && v->token[token_id])
@@ -27,7 +27,7 @@ static json_t *gap_json(const struct engine *g, const struct task_batches *b,
     for (uint32_t k = 0; k < top; k++) {
         const struct task_word *w = &gap->word[k];
         json_array_append_new(words, json_pack("{s:I, s:s, s:f}", "id", (json_int_t)w->token_id,
-                                               "word", answer_token(g, w->token_id, &buffer),
+                                               "word", result_token(g, w->token_id, &buffer),
                                                "probability", (double)w->probability));
     }
     text_finish(&buffer);
@@ -35,7 +35,7 @@ static json_t *gap_json(const struct engine *g, const struct task_batches *b,
                      (int)span.end, "words", words);
 }
 
-json_t *answer_gaps(const struct engine *g, const struct task_batches *b,
+json_t *result_gaps(const struct engine *g, const struct task_batches *b,
                     const struct task_gaps *gaps, uint32_t text)
 {
     json_t *list = json_array();
@@ -54,7 +54,7 @@ json_t *answer_gaps(const struct engine *g, const struct task_batches *b,
 
 /* ---- labels ---- */
 
-uint32_t answer_best(const float *x, uint32_t n)
+uint32_t result_best(const float *x, uint32_t n)
 {
     uint32_t best = 0;
     for (uint32_t k = 1; k < n; k++)
@@ -64,7 +64,7 @@ uint32_t answer_best(const float *x, uint32_t n)
 
 static json_t *labels_json(const struct engine *g, const struct task_labels *l, const float *x)
 {
-    uint32_t n = l->labels, best = answer_best(x, n);
+    uint32_t n = l->labels, best = result_best(x, n);
     char buffer[24];
     json_t *all = json_array();
     for (uint32_t k = 0; k < n; k++)
@@ -93,11 +93,11 @@ static json_t *tokens_json(const struct engine *g, const struct task_batches *b,
     struct text token = {0};
     char buffer[24];
     for (uint32_t k = 0; k < count; k++) {
-        uint32_t best = answer_best(x + (size_t)k * n, n);
+        uint32_t best = result_best(x + (size_t)k * n, n);
         struct token_span span = span_of(b, text, k);
         json_array_append_new(all,
                               json_pack("{s:s, s:[ii], s:s, s:f}", "token",
-                                        answer_token(g, b->sequence[text].token_ids[k], &token),
+                                        result_token(g, b->sequence[text].token_ids[k], &token),
                                         "offset", (int)span.begin, (int)span.end, "label",
                                         task_label(&g->config, best, buffer), "probability",
                                         (double)x[(size_t)k * n + best]));
@@ -106,7 +106,7 @@ static json_t *tokens_json(const struct engine *g, const struct task_batches *b,
     return json_pack("{s:o}", "tokens", all);
 }
 
-json_t *answer_labels(const struct engine *g, const struct task_batches *b,
+json_t *result_labels(const struct engine *g, const struct task_batches *b,
                       const struct task_labels *l, uint32_t text)
 {
     const float *x = l->value + l->first[text] * l->labels;

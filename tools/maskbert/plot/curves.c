@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "tools/maskbert/curves.h"
+#include "tools/maskbert/plot/curves.h"
 #include "masks/picture/canvas.h"
 #include <cairo.h>
 #include <math.h>

@@ -4,8 +4,8 @@
 #include "masks/base/text.h"
 #include "model/train/run/run_model.h"
 #include "tools/maskbert/command.h"
-#include "tools/maskbert/pretrain.h"
 #include "tools/maskbert/session.h"
+#include "tools/maskbert/train/pretrain_options.h"
 #include <ftw.h>
 #include <jansson.h>
 #include <stdio.h>

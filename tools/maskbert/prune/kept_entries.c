@@ -3,7 +3,7 @@
 #include "masks/base/memory.h"
 #include "masks/base/text.h"
 #include "masks/picture/canvas.h"
-#include "tools/maskbert/map.h"
+#include "tools/maskbert/heatmap.h"
 #include "tools/maskbert/prune/prune.h"
 #include <math.h>
 #include <stdlib.h>
@@ -76,7 +76,7 @@ static void draw_panel(cairo_t *c, const struct sheet *s, uint32_t column, uint3
         cairo_show_text(c, title[k]);
         cairo_new_path(c);
     }
-    map_paint(c, value, s->p->n, x, y + TITLE, s->cell);
+    heatmap_paint(c, value, s->p->n, x, y + TITLE, s->cell);
 }
 
 static void draw_importance(cairo_t *c, const struct sheet *s, uint32_t line, float *value)

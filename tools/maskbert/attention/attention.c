@@ -2,8 +2,8 @@
 /* maskbert attention: a picture of one line's attention maps, and how many keys each query looks at. */
 #include "masks/base/memory.h"
 #include "model/probe/probe.h"
+#include "tools/maskbert/attention/map_grid.h"
 #include "tools/maskbert/command.h"
-#include "tools/maskbert/maps.h"
 #include "tools/maskbert/session.h"
 #include <jansson.h>
 #include <stdio.h>
@@ -13,7 +13,7 @@ enum { MOST_VALUES = 1 << 28 };
 
 struct attention {
     struct session s;
-    struct maps maps;
+    struct map_grid maps;
     float *value;
     double *support;
     const char **token;
@@ -24,7 +24,7 @@ static void keep_layer(void *context, const struct engine_layer *seen)
 {
     struct attention *a = context;
     const struct engine *g = a->s.engine;
-    const struct maps *m = &a->maps;
+    const struct map_grid *m = &a->maps;
     if (seen->layer < m->first_layer || seen->layer >= m->first_layer + m->layers)
         return;
 #pragma omp parallel for num_threads((int)g->threads)
@@ -54,7 +54,7 @@ static int read_choice(const char *option, const char *text, uint32_t count, uin
 
 static int read_line(struct attention *a, const struct options *o, struct error *e)
 {
-    struct maps *m = &a->maps;
+    struct map_grid *m = &a->maps;
     const struct model_config *c = &a->s.engine->config;
     if (read_choice("layer", o->layer, c->layers, &m->first_layer, &m->layers, e) < 0 ||
         read_choice("head", o->head, c->heads, &m->first_head, &m->heads, e) < 0 ||
@@ -91,7 +91,7 @@ static uint32_t support_of(const float *p, uint32_t n)
 
 static void measure(struct attention *a)
 {
-    const struct maps *m = &a->maps;
+    const struct map_grid *m = &a->maps;
     size_t panels = (size_t)m->layers * m->heads;
     a->support = memory_new(panels, sizeof *a->support);
     for (size_t k = 0; k < panels; k++) {
@@ -103,7 +103,7 @@ static void measure(struct attention *a)
 
 static json_t *head_json(const struct attention *a, uint32_t layer, uint32_t head)
 {
-    const struct maps *m = &a->maps;
+    const struct map_grid *m = &a->maps;
     size_t panel = (size_t)layer * m->heads + head;
     json_t *support = json_array();
     for (uint32_t i = 0; i < m->n; i++)
@@ -116,7 +116,7 @@ static json_t *head_json(const struct attention *a, uint32_t layer, uint32_t hea
 
 static void print_json(const struct attention *a)
 {
-    const struct maps *m = &a->maps;
+    const struct map_grid *m = &a->maps;
     json_t *tokens = json_array(), *heads = json_array();
     for (uint32_t k = 0; k < m->n; k++)
         json_array_append_new(tokens, json_string(a->token[k]));
@@ -131,7 +131,7 @@ static void print_json(const struct attention *a)
 
 static void print_text(const struct attention *a)
 {
-    const struct maps *m = &a->maps;
+    const struct map_grid *m = &a->maps;
     printf("keys that a query looks at, of %u, on average\n\n%8s", m->n, "head");
     for (uint32_t h = 0; h < m->heads; h++)
         printf(" %6u", m->first_head + h);
@@ -145,7 +145,7 @@ static void print_text(const struct attention *a)
 
 static int run(struct attention *a, struct error *e)
 {
-    struct maps *m = &a->maps;
+    struct map_grid *m = &a->maps;
     struct engine_watch watch = {keep_layer, a};
     a->value = memory_new((size_t)m->layers * m->heads * m->n * m->n, sizeof *a->value);
     a->s.workspace.watch = &watch;
@@ -167,7 +167,7 @@ static int attention(const struct options *o, struct attention *a, struct error 
     a->maps.value = a->value;
     a->maps.support = a->support;
     a->maps.token = a->token;
-    if (o->output && maps_draw(&a->maps, o->output, e) < 0)
+    if (o->output && map_grid_draw(&a->maps, o->output, e) < 0)
         return -1;
     if (o->json)
         print_json(a);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "tools/maskbert/ranks.h"
+#include "tools/maskbert/train/ranks.h"
 #include <stdlib.h>
 
 /* Slurm sets its variables for the steps of a job; a step without a rank is none of ours. */

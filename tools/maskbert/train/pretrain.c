@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* maskbert pretrain: options to a run, and signals. */
-#include "tools/maskbert/pretrain.h"
 #include "masks/base/text.h"
 #include "tools/maskbert/command.h"
-#include "tools/maskbert/pretrain_report.h"
 #include "tools/maskbert/session.h"
+#include "tools/maskbert/train/pretrain_options.h"
+#include "tools/maskbert/train/pretrain_report.h"
 #include <inttypes.h>
 #include <jansson.h>
 #include <math.h>
