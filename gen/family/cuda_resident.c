@@ -90,7 +90,7 @@ static uint32_t stored_rows(const struct target *t, const struct kernel_request 
                                        : pairs;
 }
 
-/* What a thread gets along with unspilled (tests/kernels/cubin_test.c holds it to that). Where all scores of a
+/* What a thread gets along with unspilled (resource_budgets_test holds it to that). Where all scores of a
    query are held and heads are small, 128: four blocks of 128 threads. Draws take a few more, and so does a last tile
    that is cut, or sm_100a. */
 static uint32_t forward_registers(const struct target *t, const struct kernel_request *r,

@@ -116,6 +116,7 @@ static int finish(void **state)
 int main(int argc, char **argv)
 {
     const struct CMUnitTest tests[] = {cmocka_unit_test(scale_0_is_uniform_attention)};
-    known_start_subject(&known, "scale", "scale", argc > 1 && !strcmp(argv[1], "--update"));
+    known_start_subject(&known, "scale", "tests/kernels/scale_test.c",
+                        argc > 1 && !strcmp(argv[1], "--update"));
     return known_finish(&known, cmocka_run_group_tests(tests, start, finish));
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Does the operator of torch launch on the device of its tensors, on torch's current stream of that device, with new tensors
    there, and refuse a kernel of another device in one line? The driver, torch and libtorch_cuda.so are mocks. */
-#include "tests/kernels/cuda_fake.h"
+#include "tests/kernels/driver/cuda_fake.h"
 #include "tests/python/fake_torch.h"
 #include "tests/support/test.h"
 #include <dlfcn.h>

@@ -197,6 +197,26 @@ class StyleTest(unittest.TestCase):
         self.write("low/b.c", function(9, 9))
         self.complains(sizes, "low/b.c:f: 9 parameters, at most 8")
 
+    def test_many_files_in_a_folder(self):
+        for k in range(25):
+            for folder in ("tools/many/room", "tools/known", "low/many"):
+                self.write(f"{folder}/{k}.txt", "x")
+        for path in ("tools/known/x", "low/many/x", "tools/many/x.c", "tools/many/room/deep/x.c"):
+            self.write(path, "\n")
+        self.assertEqual(list(sizes.complaints()), [])
+        self.write("tools/many/room/README.md", "x")
+        self.complains(sizes, "tools/many/room: 26 files, at most 25")
+        self.write("tools/style/exceptions.txt", "folder | tools/many/room | 26\n")
+        self.assertEqual(list(sizes.complaints()), [])
+        self.write("tools/many/room/x.py", "x")
+        self.complains(sizes, "tools/many/room: 27 files, at most 26")
+
+    def test_folder_within_its_limit(self):
+        self.write("tools/style/exceptions.txt", "folder | tools/many | 30\n")
+        self.complains(sizes, "folder tools/many is within its limit or gone: take the line out")
+        sizes.shrink()
+        self.assertEqual(list(sizes.complaints()), [])
+
     def test_entry_of_a_template(self):
         self.assertEqual(list(sizes.functions("ENTRY(pass)(ARGS a)\n{\n}\n")), [("pass", 3, 1)])
         self.assertEqual(list(sizes.functions("static void f(int (*g)(int, int),\n    int b)\n{\n}\n")), [("f", 4, 2)])

@@ -4,9 +4,9 @@
 #include "tests/support/known_text.h"
 #include "tests/support/subject.h"
 
-/* known_start for a test in tests/kernels: in common are the launch on each device, the reference, and the test's own
-   source NAME_test.c. `list` is the name of the list. */
-void known_start_subject(struct known *k, const char *name, const char *list, bool update);
+/* known_start with the name of the list and the test's own source, "tests/kernels/scale_test.c": in common are that, the launch on
+   each device and the reference. */
+void known_start_subject(struct known *k, const char *list, const char *source, bool update);
 /* Of the mask's kernel file for the target. */
 struct cache_key known_subject_key(const struct mask *m, const struct target *t,
                                    const struct kernel_request *f);

@@ -24,7 +24,7 @@ void known_start_files(struct known *k, const char *name, const char *const *fil
 void known_start_text(struct known *k, const char *name, bool update)
 {
     char test[128];
-    snprintf(test, sizeof test, "tests/kernels/%s_test.c", name);
+    snprintf(test, sizeof test, "tests/kernels/cuda/%s_test.c", name);
     const char *const files[] = {test, "runtime/emulated/*.[ch]",
                                  "runtime/device/emulated/*.[ch]",
                                  "tests/support/planned_work.c", NULL};

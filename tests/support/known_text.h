@@ -9,7 +9,7 @@
    $MASKC_SOURCE every case runs. */
 void known_start_files(struct known *k, const char *name, const char *const *files,
                        bool update);
-/* The same of a test in tests/kernels that runs on the emulation. */
+/* known_start_files() for a test of tests/kernels/cuda. */
 void known_start_text(struct known *k, const char *name, bool update);
 /* The case's kernel (must_load_text); null where it need not run. `what` is what the test does with it, where that is not in the case.
    `see` (null: nobody) is shown the kernel file in both cases. */

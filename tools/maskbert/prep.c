@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* maskbert prep: text to samples for pre-training. */
-#include "tools/maskbert/prep.h"
 #include "masks/base/file.h"
 #include "tools/maskbert/command.h"
+#include "tools/maskbert/prep_report.h"
 #include "tools/maskbert/session.h"
 #include <inttypes.h>
 #include <signal.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "tools/maskbert/prep.h"
+#include "tools/maskbert/prep_report.h"
 #include <inttypes.h>
 #include <jansson.h>
 #include <stdio.h>

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "tools/maskc/rounds.h"
-#include "tools/maskc/ceiling.h"
 #include <stdlib.h>
 #include <time.h>
 
@@ -9,11 +8,21 @@ static const double seconds_per_round = 0.01;
 static const double seconds_settled =
     0.05; /* a launch this long needs no untimed one before it */
 
-double rounds_now(void)
+static double seconds_of(clockid_t clock)
 {
     struct timespec t;
-    clock_gettime(CLOCK_MONOTONIC, &t);
+    clock_gettime(clock, &t);
     return (double)t.tv_sec + (double)t.tv_nsec * 1e-9;
+}
+
+double rounds_now(void)
+{
+    return seconds_of(CLOCK_MONOTONIC);
+}
+
+double rounds_thread_now(void)
+{
+    return seconds_of(CLOCK_THREAD_CPUTIME_ID);
 }
 
 static int ascending(const void *a, const void *b)
@@ -37,7 +46,7 @@ static int time_round(struct contender *c, bool backward, double seconds, double
     const uint32_t launches = rounds_launches(seconds, seconds_per_round);
     if (seconds < seconds_settled && trial_run(c->trial, backward, e))
         return -1;
-    double (*now)(void) = c->own ? thread_seconds : rounds_now;
+    double (*now)(void) = c->own ? rounds_thread_now : rounds_now;
     const struct busy_time since = busy_now();
     double start = now();
     for (uint32_t k = 0; k < launches; k++)

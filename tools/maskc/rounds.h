@@ -24,6 +24,8 @@ uint32_t rounds_measure(struct contender *all, uint32_t n, bool backward, double
 
 /* A monotonic clock, in seconds. */
 double rounds_now(void);
+/* Processor time of this thread, in seconds. */
+double rounds_thread_now(void);
 /* How many launches of `seconds` each fill a round: a launch of a few microseconds is timed many at a time. */
 uint32_t rounds_launches(double seconds, double round);
 

@@ -1,16 +1,20 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Lengths of functions and files, and numbers of parameters, against limits. Those beyond a limit stand in
+"""Lengths of functions and files, numbers of parameters and of files in a folder, against limits. Those beyond a limit stand in
 exceptions.txt with their size: it may become less, not more, and a line that is not needed has to leave the list."""
+import collections
 import re
 import statistics
 
 import sources
 
-FUNCTION_LINES, FILE_LINES, PARAMETERS = 60, 350, 8
+FUNCTION_LINES, FILE_LINES, PARAMETERS, FOLDER_FILES = 60, 350, 8, 25
 MEDIAN_LINES, P90_LINES, MANY_PARAMETERS = 10, 20, 20  # of all functions
-LIMITS = {"function": FUNCTION_LINES, "file": FILE_LINES, "parameters": PARAMETERS}
+LIMITS = {"function": FUNCTION_LINES, "file": FILE_LINES, "parameters": PARAMETERS, "folder": FOLDER_FILES}
+UNITS = {"function": "lines", "file": "lines", "parameters": "parameters", "folder": "files"}
 # clang-format leaves a definition's braces in the first column, and nothing but definitions with (...) before them.
 BODY = re.compile(r"^([A-Za-z_](?:[^;{}#=]|\n)*?\))(?:[^;{}()=#]*)\n\{\n(.*?)^\}", re.M | re.S)
+ROOMS_OF = {"gen", "runtime", "templates", "masks", "model", "tests", "tools"}  # whose folders have a limit
+DATA = {"corpus", "gallery", "golden", "known", "results"}  # folders of data
 OTHERS_INTERFACE = {"FAKE"}  # functions of CUDA's, whose parameters nobody here chooses
 NAME = re.compile(r"([A-Za-z_]\w*)\s*\(")
 
@@ -50,6 +54,12 @@ def functions(text):
             yield name, match.group().count("\n") + 1, parameters
 
 
+def folders():
+    """{folder: number of its files, without those of its subfolders}. Folders of data have no limit."""
+    parents = [path.split("/")[:-1] for path in sources.files("*")]
+    return collections.Counter("/".join(p) for p in parents if p and p[0] in ROOMS_OF and not DATA.intersection(p))
+
+
 def measured():
     """{(kind, what): size} of everything that has a limit."""
     sizes = {}
@@ -61,6 +71,7 @@ def measured():
             what = f"{path}:{name}"
             for kind, size in (("function", lines), ("parameters", 0 if name in OTHERS_INTERFACE else parameters)):
                 sizes[kind, what] = max(size, sizes.get((kind, what), 0))
+    sizes.update({("folder", path): count for path, count in folders().items()})
     return sizes
 
 
@@ -70,8 +81,7 @@ def complaints():
     for (kind, what), size in sorted(sizes.items()):
         most = max(LIMITS[kind], known.get((kind, what), 0))
         if size > most:
-            unit = "parameters" if kind == "parameters" else "lines"
-            yield f"{what}: {size} {unit}, at most {most}"
+            yield f"{what}: {size} {UNITS[kind]}, at most {most}"
     yield from of_all(sizes)
     for kind, what in sorted(known):
         if sizes.get((kind, what), 0) <= LIMITS[kind]:

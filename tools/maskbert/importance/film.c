@@ -2,7 +2,7 @@
 /* Columns are steps, rows heads (12 at most); dark where a mask is on. */
 #include "tools/maskbert/importance/film.h"
 #include "masks/picture/canvas.h"
-#include "tools/maskbert/map.h"
+#include "tools/maskbert/heatmap.h"
 #include <cairo.h>
 #include <inttypes.h>
 #include <stdio.h>
@@ -80,8 +80,8 @@ static void draw_column(cairo_t *c, const struct mask_frame *f, uint32_t rows, d
     snprintf(title, sizeof title, "%.1f %% on", 100 * density_of(f->mask));
     say(c, x, EDGE + 23, title);
     for (uint32_t k = 0; k < rows; k++)
-        map_paint_image(c, make_image(f->mask->pattern[f->mask->at[k]]), x,
-                        EDGE + TITLE + k * (side + GAP), side);
+        heatmap_paint_image(c, make_image(f->mask->pattern[f->mask->at[k]]), x,
+                            EDGE + TITLE + k * (side + GAP), side);
 }
 
 static void draw_names(cairo_t *c, const struct mask *m, uint32_t rows, double side)

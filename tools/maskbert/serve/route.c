@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "tools/maskbert/serve/route.h"
 #include "masks/base/memory.h"
-#include "tools/maskbert/answers.h"
 #include "tools/maskbert/serve/server.h"
+#include "tools/maskbert/tasks/result_json.h"
 #include <inttypes.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -185,7 +185,7 @@ static size_t fill_bytes(const struct serving *s, const struct request *r)
 static json_t *one_fill(void *context, uint32_t text)
 {
     const struct answers *a = context;
-    return answer_gaps(a->s->engine, a->b, a->gaps, text);
+    return result_gaps(a->s->engine, a->b, a->gaps, text);
 }
 
 static int run_fill(struct serving *s, const struct task_batches *b, struct request *first,
@@ -220,7 +220,7 @@ static size_t labels_bytes(const struct serving *s, const struct request *r)
 static json_t *one_label(void *context, uint32_t text)
 {
     const struct answers *a = context;
-    return answer_labels(a->s->engine, a->b, a->labels, text);
+    return result_labels(a->s->engine, a->b, a->labels, text);
 }
 
 static int run_labels(struct serving *s, const struct task_batches *b, struct request *first,

@@ -2,8 +2,8 @@
 /* The paths of the server. A POST row reads texts from {"inputs": TEXT or [TEXT..], "truncate": BOOL}; the worker runs
    many such requests at once. A GET row is answered on the spot. */
 #pragma once
-#include "tools/maskbert/embedding.h"
 #include "tools/maskbert/serve/request.h"
+#include "tools/maskbert/tasks/embedding_settings.h"
 
 struct serving {
     struct engine *engine;

@@ -2,7 +2,7 @@
 /* maskc snap --measure: masks of several kinds that keep as much, compiled and timed by turns, as bench does. */
 #include "masks/base/memory.h"
 #include "runtime/base/cache.h"
-#include "tools/maskc/bench_compile.h"
+#include "tools/maskc/bench/compile.h"
 #include "tools/maskc/progress.h"
 #include "tools/maskc/rounds.h"
 #include "tools/maskc/snap/task.h"

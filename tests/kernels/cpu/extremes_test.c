@@ -1,0 +1,271 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What small random problems do not come to. Steep scores: weights of keys far apart in the plan differ
+   by hundreds of binary orders, whichever of them the kernel meets first, and whatever it takes
+   scores relative to has to change on the way. Far tensors: more than a core's cache is sure to hold.
+   Short sequences: rows that see nothing. Keys that are alone: an LSE near 0 bears no error of exp2. */
+#include "tests/support/known_subject.h"
+#include "tests/support/test.h"
+#include "tools/reference/check.h"
+#include <math.h>
+#include <string.h>
+
+enum { MAX_TARGETS = 8, N = 300 };
+
+static struct known known;
+
+static uint32_t check_mask(const struct mask *m, const struct target *t,
+                           const struct kernel_request *f, struct cache *cache)
+{
+    static const double scale[] = {4, -40};
+    struct maskc_kernel *k = known_load_subject(&known, m, t, f, cache);
+    if (!k)
+        return 0;
+    struct problem p = {.mask = m,
+                        .batch = 1,
+                        .length = N,
+                        .head_dim = f->head_dim,
+                        .dtype = f->dtype,
+                        .random_seed = 11};
+    uint32_t failed = 0;
+    for (uint32_t x = 0; x < sizeof scale / sizeof *scale; x++) {
+        p.scale = scale[x];
+        failed += subject_check(k, &p, false, subject_name(t));
+    }
+    maskc_kernel_destroy(k);
+    return failed;
+}
+
+static void test_steep(void **state)
+{
+    static const char *const name[] = {"dense", "window(20)|global(0,-1)"};
+    /* with a backward pass: the kernels of tests below */
+    static const struct kernel_request feature[] = {
+        {.dtype = ABI_BF16, .head_dim = 64, .backward = true},
+        {.dtype = ABI_F32, .head_dim = 64, .backward = true}};
+    const struct target *list[MAX_TARGETS];
+    uint32_t count = subject_targets(list, MAX_TARGETS) - 1, failed = 0; /* but the GPU */
+    for (uint32_t k = 0; k < sizeof name / sizeof *name; k++) {
+        struct mask *m = subject_mask(name[k], N);
+        for (uint32_t x = 0; x < count * 2; x++)
+            if (!subject_repeats(list[x / 2], &feature[x % 2]))
+                failed += check_mask(m, list[x / 2], &feature[x % 2], *state);
+        mask_destroy(m);
+    }
+    assert_int_equal(failed, 0);
+}
+
+/* Tensors too large to be near: rows are copied, asked for before their turn, and written past the caches. */
+static uint32_t check_far(const char *name, struct cache *cache)
+{
+    const struct target *list[MAX_TARGETS];
+    uint32_t count = subject_targets(list, MAX_TARGETS) - 1, failed = 0;
+    struct error e = {0};
+    struct mask *one = subject_mask(name, N);
+    struct mask *m = mask_repeat_heads(one, 16, &e);
+    assert_non_null(m);
+    const struct kernel_request f = {.dtype = ABI_BF16, .head_dim = 64, .backward = true};
+    for (uint32_t t = 0; t < count; t++) {
+        struct maskc_kernel *k = known_load_subject(&known, m, list[t], &f, cache);
+        if (!k)
+            continue;
+        struct problem p = {.mask = m,
+                            .batch = 4,
+                            .length = N,
+                            .head_dim = f.head_dim,
+                            .dtype = f.dtype,
+                            .random_seed = 5};
+        failed += subject_check(k, &p, true, subject_name(list[t]));
+        maskc_kernel_destroy(k);
+    }
+    mask_destroy(m);
+    mask_destroy(one);
+    return failed;
+}
+
+static void test_far(void **state)
+{
+    static const char *const name[] = {"distance(3,9,17,29,41,66,80,101,137,180,222)",
+                                       "window(20)|global(0,-1)"};
+    uint32_t failed = 0;
+    for (uint32_t k = 0; k < sizeof name / sizeof *name; k++)
+        failed += check_far(name[k], *state);
+    assert_int_equal(failed, 0);
+}
+
+/* The two best CPU levels and the GPU. */
+static uint32_t first_of(uint32_t count)
+{
+    return count > 3 ? count - 3 : 0;
+}
+
+/* Sequences so short that a row which stands alone in the plan, or all of them, sees nothing: what the
+   backward pass is told of such a query is nobody's garbage. */
+static void test_short(void **state)
+{
+    static const int32_t lengths[] = {1, 64, 0, 2};
+    static const enum abi_dtype dtype[] = {ABI_BF16, ABI_F32};
+    const struct target *list[MAX_TARGETS];
+    uint32_t count = subject_targets(list, MAX_TARGETS), failed = 0;
+    struct mask *m = subject_mask("distance(1,2,4,7,12)|global(0,-1)-diagonal(0)", 128);
+    for (uint32_t x = 2 * first_of(count); x < 2 * count; x++) {
+        const struct kernel_request f = {
+            .dtype = dtype[x % 2], .head_dim = 64, .backward = true};
+        struct maskc_kernel *k = known_load_subject(&known, m, list[x / 2], &f, *state);
+        if (!k)
+            continue;
+        struct problem p = {.mask = m,
+                            .batch = sizeof lengths / sizeof *lengths,
+                            .length = 128,
+                            .lengths = lengths,
+                            .head_dim = f.head_dim,
+                            .dtype = f.dtype,
+                            .random_seed = 3};
+        failed += subject_check(k, &p, true, subject_name(list[x / 2]));
+        maskc_kernel_destroy(k);
+    }
+    mask_destroy(m);
+    assert_int_equal(failed, 0);
+}
+
+/* One key: its weight is 1, however its score was rounded, and the LSE is that score. Kernels have a backward
+   pass, which is not asked for: without a bias they are those of the tests above. */
+static void test_alone(void **state)
+{
+    enum { SEEDS = 24 };
+    static const enum abi_bias bias[] = {ABI_BIAS_NONE, ABI_BIAS_SCALE};
+    const struct target *list[MAX_TARGETS];
+    uint32_t count = subject_targets(list, MAX_TARGETS), failed = 0;
+    struct mask *m = subject_mask("dense", 1);
+    for (uint32_t x = 2 * first_of(count); x < 2 * count; x++) {
+        const struct kernel_request f = {
+            .dtype = ABI_BF16, .head_dim = 64, .backward = !bias[x % 2], .bias = bias[x % 2]};
+        struct maskc_kernel *k = known_load_subject(&known, m, list[x / 2], &f, *state);
+        if (!k)
+            continue;
+        struct problem p = {.mask = m,
+                            .batch = 1,
+                            .length = 1,
+                            .head_dim = f.head_dim,
+                            .dtype = f.dtype,
+                            .bias = f.bias};
+        for (p.random_seed = 1; p.random_seed <= SEEDS; p.random_seed++)
+            failed += subject_check(k, &p, false, subject_name(list[x / 2]));
+        maskc_kernel_destroy(k);
+    }
+    mask_destroy(m);
+    assert_int_equal(failed, 0);
+}
+
+static uint32_t check_alone(const struct mask *m, const struct target *t, enum abi_bias bias,
+                            struct cache *cache)
+{
+    enum { SEEDS = 8 };
+    const struct kernel_request f = {
+        .dtype = ABI_F32, .head_dim = 256, .backward = true, .bias = bias};
+    if (subject_repeats(t, &f))
+        return 0;
+    struct maskc_kernel *k = known_load_subject(&known, m, t, &f, cache);
+    if (!k)
+        return 0;
+    struct problem p = {.mask = m,
+                        .batch = 1,
+                        .length = 1,
+                        .head_dim = f.head_dim,
+                        .dtype = f.dtype,
+                        .bias = f.bias,
+                        .scale = -1};
+    uint32_t failed = 0;
+    for (p.random_seed = 1; p.random_seed <= SEEDS; p.random_seed++)
+        failed += subject_check(k, &p, true, subject_name(t));
+    maskc_kernel_destroy(k);
+    return failed;
+}
+
+/* Nor has one key a gradient by Q or K: delta is dP, whatever its rounded LSE makes of its weight. What is wrong with
+   that is wrong at every level: each has another bias. */
+static void test_alone_backward(void **state)
+{
+    static const enum abi_bias bias[] = {ABI_BIAS_NONE, ABI_BIAS_ADD, ABI_BIAS_SCALE};
+    const struct target *list[MAX_TARGETS];
+    /* but the GPU: CUDA sums dO O in another order than dP */
+    uint32_t count = subject_targets(list, MAX_TARGETS) - 1, failed = 0;
+    struct mask *m = subject_mask("dense", 1);
+    for (uint32_t t = 0; t < count; t++)
+        failed += check_alone(m, list[t], bias[t % 3], *state);
+    mask_destroy(m);
+    assert_int_equal(failed, 0);
+}
+
+/* ---- a NaN ---- */
+
+static const struct nan_case {
+    const char *mask;
+    uint32_t n;
+    struct kernel_request request;
+    uint32_t row; /* of Q, that is NaN */
+    bool cuda;    /* alone: a family of its own there */
+} nan_cases[] = {
+    {"window(20)|global(0,-1)", N, {.dtype = ABI_F32, .head_dim = 64, .backward = true}, 77},
+    {"window(20)|global(0,-1)", N, {.dtype = ABI_F32, .head_dim = 64, .backward = true}, 0},
+    {"window(20)|global(0,-1)", N, {.dtype = ABI_BF16, .head_dim = 64, .backward = true}, 77},
+    {"window(20)|global(0,-1)", N, {.dtype = ABI_BF16, .head_dim = 64, .backward = true}, 0},
+    {"window(20)|global(0,-1)", N, {.dtype = ABI_BF16, .head_dim = 200}, 77, true}, /* tiled */
+    {"window(20)|global(0,-1)", N, {.dtype = ABI_BF16, .head_dim = 200}, 0, true},
+};
+
+static uint32_t check_nan(const struct nan_case *c, const struct target *t, struct cache *cache)
+{
+    struct error e = {0};
+    struct mask *m = subject_mask(c->mask, c->n);
+    struct maskc_kernel *k = known_load_subject(&known, m, t, &c->request, cache);
+    if (!k) {
+        mask_destroy(m);
+        return 0;
+    }
+    const uint32_t d = c->request.head_dim;
+    struct problem p = {
+        .mask = m, .batch = 1, .length = c->n, .head_dim = d, .dtype = c->request.dtype};
+    struct problem_data *data = problem_inputs(&p);
+    data->q[c->row * d] = NAN;
+    assert_int_equal(kernel_run_problem(k, &p, data, false, 1, &e), 0);
+    uint32_t failed = 0;
+    for (uint32_t r = 0; r < c->n; r++)
+        failed +=
+            isnan(data->lse[r]) != (r == c->row) || isnan(data->o[r * d]) != (r == c->row);
+    if (failed)
+        print_error("%s: %s: row %u of Q is NaN: %u rows are wrong, its O %g, LSE %g\n",
+                    subject_name(t), c->mask, c->row, failed, data->o[c->row * d],
+                    data->lse[c->row]);
+    problem_data_destroy(data);
+    maskc_kernel_destroy(k);
+    mask_destroy(m);
+    return failed;
+}
+
+/* A NaN among a query's numbers is seen in its O and its LSE, and nowhere else. */
+static void test_nan(void **state)
+{
+    const struct target *list[MAX_TARGETS];
+    uint32_t count = subject_targets(list, MAX_TARGETS), failed = 0;
+    for (uint32_t c = 0; c < sizeof nan_cases / sizeof *nan_cases; c++)
+        for (uint32_t t = nan_cases[c].cuda ? count - 1 : 0; t < count; t++)
+            if (!subject_repeats(list[t], &nan_cases[c].request))
+                failed += check_nan(&nan_cases[c], list[t], *state);
+    assert_int_equal(failed, 0);
+}
+
+int main(int argc, char **argv)
+{
+    struct cache *cache = subject_start();
+    known_start_subject(&known, "extremes", "tests/kernels/cpu/extremes_test.c",
+                        argc > 1 && !strcmp(argv[1], "--update"));
+    const struct CMUnitTest tests[] = {cmocka_unit_test_prestate(test_steep, cache),
+                                       cmocka_unit_test_prestate(test_nan, cache),
+                                       cmocka_unit_test_prestate(test_far, cache),
+                                       cmocka_unit_test_prestate(test_short, cache),
+                                       cmocka_unit_test_prestate(test_alone, cache),
+                                       cmocka_unit_test_prestate(test_alone_backward, cache)};
+    int failed = cmocka_run_group_tests_name("extremes", tests, NULL, NULL);
+    subject_finish(cache);
+    return known_finish(&known, failed);
+}

@@ -1,0 +1,146 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* maskbert plot: the logs of runs as curves. */
+#include "masks/base/file.h"
+#include "masks/base/memory.h"
+#include "model/checkpoint/json.h"
+#include "tools/maskbert/command.h"
+#include "tools/maskbert/plot/curves.h"
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+
+static const struct axis {
+    const char *name, *field;
+} axes[] = {{"step", "step"}, {"tokens", "tokens"}, {"time", "elapsed_s"}};
+
+static const char *find_axis(const char *name, struct error *e)
+{
+    for (size_t k = 0; k < sizeof axes / sizeof *axes; k++)
+        if (!name || !strcmp(name, axes[k].name))
+            return axes[k].field;
+    error_set(e, ERROR_INPUT, "--x %s: step, tokens or time is expected", name);
+    return NULL;
+}
+
+/* A folder has a log.jsonl. */
+static char *log_path(const char *given)
+{
+    struct stat s;
+    return stat(given, &s) == 0 && S_ISDIR(s.st_mode) ? path_join(given, "log.jsonl")
+                                                      : memory_text(given);
+}
+
+/* "runs/a/log.jsonl" is a. */
+static char *curve_name(const char *path)
+{
+    char *copy = memory_text(path), *slash = strrchr(copy, '/');
+    while (slash && (!strcmp(slash, "/log.jsonl") || !slash[1])) {
+        *slash = 0;
+        slash = strrchr(copy, '/');
+    }
+    char *ret = memory_text(slash ? slash + 1 : copy);
+    free(copy);
+    return ret;
+}
+
+/* ---- a log ---- */
+
+struct reading {
+    struct curve *curve;
+    const char *x, *y;
+    double seconds; /* of the last step: evaluations do not say it */
+};
+
+/* After a resume a log has steps again: the last line of a step counts. */
+static void add(struct points *p, double x, double y)
+{
+    while (p->count && p->at[p->count - 1].x >= x)
+        p->count--;
+    if (isfinite(x) && isfinite(y))
+        *MEMORY_PUSH(p->at, p->count, p->capacity) = (struct point){x, y};
+}
+
+static double number(const json_t *line, const char *name)
+{
+    const json_t *v = json_object_get(line, name);
+    return json_is_number(v) ? json_number_value(v) : (double)NAN;
+}
+
+static void add_line(struct reading *r, const json_t *line)
+{
+    const bool evaluation = json_object_get(line, "eval");
+    double x = number(line, r->x);
+    if (json_object_get(line, "event"))
+        return;
+    if (!evaluation)
+        r->seconds = number(line, "elapsed_s");
+    else if (!strcmp(r->x, "elapsed_s"))
+        x = r->seconds;
+    add(evaluation ? &r->curve->evaluations : &r->curve->steps, x, number(line, r->y));
+}
+
+static int read_lines(struct reading *r, const struct file *f, const char *path,
+                      struct error *e)
+{
+    const char *at = (const char *)f->bytes, *end = at + f->size, *next;
+    for (uint32_t n = 1; (next = memchr(at, '\n', (size_t)(end - at))); n++, at = next + 1) {
+        json_t *line = json_loadb(at, (size_t)(next - at), 0, NULL);
+        if (!json_is_object(line)) {
+            json_decref(line);
+            return error_set(e, ERROR_INPUT, "%s:%u: a JSON object is expected", path, n);
+        }
+        add_line(r, line);
+        json_decref(line);
+    }
+    const struct curve *c = r->curve;
+    return c->steps.count + c->evaluations.count
+               ? 0
+               : error_set(e, ERROR_INPUT, "%s: no line has numbers named \"%s\"", path, r->y);
+}
+
+static int read_log(const char *given, struct reading r, struct error *e)
+{
+    struct file f;
+    char *path = log_path(given);
+    int result = file_open(path, &f, e);
+    if (result == 0) {
+        r.curve->name = curve_name(path);
+        result = read_lines(&r, &f, path, e);
+        file_close(&f);
+    }
+    free(path);
+    return result;
+}
+
+/* ---- the command ---- */
+
+static int plot(const struct options *o, struct curves *c, struct error *e)
+{
+    const char *x = find_axis(o->x, e);
+    if (!x)
+        return -1;
+    if (!o->output)
+        return error_set(e, ERROR_INPUT, "plot: -o PICTURE.png or .svg is expected");
+    for (uint32_t k = 0; k < o->n_arguments; k++)
+        if (read_log(o->arguments[k], (struct reading){&c->curve[k], x, c->y, 0}, e) < 0)
+            return -1;
+    return curves_draw(c, o->output, e);
+}
+
+int command_plot(const struct options *o)
+{
+    struct error e = {0};
+    struct curves c = {.curve = memory_new(o->n_arguments, sizeof *c.curve),
+                       .count = o->n_arguments,
+                       .x = o->x ? o->x : "step",
+                       .y = o->y ? o->y : "loss"};
+    int r = plot(o, &c, &e);
+    for (uint32_t k = 0; k < c.count; k++) {
+        free(c.curve[k].name);
+        free(c.curve[k].steps.at);
+        free(c.curve[k].evaluations.at);
+    }
+    free(c.curve);
+    return r < 0 ? command_fail(&e) : 0;
+}

@@ -1,0 +1,52 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "tools/maskbert/tasks/embedding_settings.h"
+#include <string.h>
+
+static int read_prompt(const struct options *o, struct embedding_settings *s, struct error *e)
+{
+    if (o->prompt && o->prompt_name)
+        return error_set(e, ERROR_INPUT, "--prompt and --prompt-name: one of them is expected");
+    const char *text = o->prompt ? o->prompt : sentence_prompt(&s->sentence, o->prompt_name, e);
+    if (!text)
+        return o->prompt_name ? error_prefix(e, "--prompt-name") : -1;
+    s->prompt = (struct text_part){text, (uint32_t)strlen(text)};
+    if (*text && s->sentence.excludes_prompt)
+        return error_set(e, ERROR_INPUT,
+                         "%s: include_prompt false with a prompt is not supported; "
+                         "--prompt '' embeds without a prompt",
+                         o->argument);
+    return 0;
+}
+
+int embedding_read(const struct options *o, struct embedding_settings *ret, struct error *e)
+{
+    enum pooling pooling = POOLING_MEAN;
+    if (o->pooling && pooling_parse(o->pooling, &pooling, e) < 0)
+        return -1;
+    if (sentence_read(o->argument, o->pooling, &ret->sentence, e) < 0)
+        return -1;
+    const struct sentence_settings *s = &ret->sentence;
+    bool cut = s->dimension != 0;
+    ret->how = (struct embedding){
+        .pooling = o->pooling ? pooling : s->pooling,
+        .normalize = s->normalize || (o->normalize && !cut),
+        .dimension = s->dimension,
+        .normalize_kept = o->normalize && cut,
+    };
+    return read_prompt(o, ret, e);
+}
+
+int embedding_check(const struct embedding_settings *s, const struct engine *g, struct error *e)
+{
+    if (s->sentence.lowercase && g->tokenizer && !g->tokenizer->rules.lowercase)
+        return error_set(e, ERROR_INPUT,
+                         "sentence_bert_config.json: do_lower_case true with a cased tokenizer "
+                         "is not supported");
+    return 0;
+}
+
+void embedding_finish(struct embedding_settings *s)
+{
+    sentence_finish(&s->sentence);
+    *s = (struct embedding_settings){0};
+}

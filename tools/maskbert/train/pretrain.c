@@ -1,0 +1,93 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* maskbert pretrain: options to a run, and signals. */
+#include "masks/base/text.h"
+#include "tools/maskbert/command.h"
+#include "tools/maskbert/session.h"
+#include "tools/maskbert/train/pretrain_options.h"
+#include "tools/maskbert/train/pretrain_report.h"
+#include <inttypes.h>
+#include <jansson.h>
+#include <math.h>
+#include <signal.h>
+#include <stdio.h>
+
+enum { EXIT_INTERRUPTED = 4 };
+
+/* Signals that end a run are blocked in all its threads and asked for between steps. A handler would not do: while
+   oneDNN multiplies f32 matrices (gemm:jit), rsp points into its work area, and the kernel writes a handler's frame below
+   rsp, over what lies there on the heap. A file that may not grow fails as a full disk does. A reader of the progress that
+   goes away ends no run. */
+static void hold_signals(void)
+{
+    sigset_t ends;
+    sigemptyset(&ends);
+    sigaddset(&ends, SIGTERM);
+    sigaddset(&ends, SIGINT);
+    pthread_sigmask(SIG_BLOCK, &ends, NULL);
+    signal(SIGXFSZ, SIG_IGN);
+    signal(SIGPIPE, SIG_IGN);
+}
+
+static bool asked_to_stop(void)
+{
+    sigset_t pending;
+    sigpending(&pending);
+    return sigismember(&pending, SIGTERM) == 1 || sigismember(&pending, SIGINT) == 1;
+}
+
+static json_t *real_or_null(double value)
+{
+    return isfinite(value) ? json_real(value) : json_null();
+}
+
+static void print(const struct options *o, const char *run, const struct run_result *r)
+{
+    if (!o->json)
+        return;
+    json_t *json = json_pack("{s:s, s:I, s:I, s:o, s:o, s:o, s:f, s:b}", "run", run, "step",
+                             (json_int_t)r->step, "tokens", (json_int_t)r->tokens, "loss",
+                             real_or_null(r->loss), "mlm", real_or_null(r->mlm), "nsp",
+                             real_or_null(r->next), "elapsed_s", r->elapsed, "interrupted",
+                             r->interrupted);
+    json_dumpf(json, stdout, JSON_COMPACT | JSON_REAL_PRECISION(17));
+    putchar('\n');
+    json_decref(json);
+}
+
+/* One run: 0, or the exit code. */
+static int train(const struct options *o, const struct run_options *r)
+{
+    static const struct run_watch watch = {asked_to_stop, pretrain_progress, session_tell,
+                                           pretrain_say};
+    struct error e = {0};
+    struct run_result result;
+    if (run_pretrain(r, &watch, &result, &e) < 0)
+        return command_fail(&e);
+    print(o, r->run, &result);
+    pretrain_summary(r, &result);
+    return result.interrupted ? EXIT_INTERRUPTED : 0;
+}
+
+/* RUN-1 to RUN-N; with --resume those that are done end at once. */
+static int repeat(const struct options *o, struct run_options r)
+{
+    int code = 0;
+    for (r.repeat = 1; r.repeat <= o->repeats && code == 0; r.repeat++) {
+        struct text name = {0};
+        text_add(&name, "%s-%u", o->output, r.repeat);
+        r.run = text_get(&name);
+        code = train(o, &r);
+        text_finish(&name);
+    }
+    return code;
+}
+
+int command_pretrain(const struct options *o)
+{
+    struct error e = {0};
+    struct run_options r;
+    if (pretrain_options(o, &r, &e) < 0)
+        return command_fail(&e);
+    hold_signals();
+    return o->repeats ? repeat(o, r) : train(o, &r);
+}

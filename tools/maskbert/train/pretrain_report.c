@@ -1,0 +1,110 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "tools/maskbert/train/pretrain_report.h"
+#include "masks/base/text.h"
+#include "tools/maskbert/session.h"
+#include <inttypes.h>
+#include <math.h>
+#include <stdio.h>
+#include <unistd.h>
+
+static void print_time(double seconds, char ret[32])
+{
+    const int s = (int)fmin(fmax(seconds, 0), 1e9);
+    if (s >= 3600)
+        snprintf(ret, 32, "%d:%02d:%02d", s / 3600, s / 60 % 60, s % 60);
+    else
+        snprintf(ret, 32, "%d:%02d", s / 60, s % 60);
+}
+
+/* "loss 5.1506 (MLM 4.4629)", or the loss alone where it is that of masked words. */
+static void add_loss(double loss, double mlm, bool pairs, struct text *to)
+{
+    text_add(to, "loss %.4f", loss);
+    if (pairs)
+        text_add(to, " (MLM %.4f)", mlm);
+}
+
+static void describe(const struct run_progress *p, struct text *to)
+{
+    char left[32];
+    text_add(to, "step %" PRIu64, p->step);
+    if (p->steps)
+        text_add(to, " of %" PRIu64, p->steps);
+    text_add(to, ", ");
+    add_loss(p->loss, p->mlm, p->pairs, to);
+    text_add(to, ", rate %.3g, %.0f tokens/s", p->rate, p->tokens_per_s);
+    if (isfinite(p->mfu))
+        text_add(to, ", MFU %.1f %%", 100 * p->mfu);
+    print_time(p->left, left);
+    text_add(to, ", %s left", left);
+}
+
+void pretrain_progress(const struct run_progress *p)
+{
+    struct text line = {0};
+    describe(p, &line);
+    if (isatty(STDERR_FILENO))
+        session_tell(text_get(&line));
+    else if (p->due)
+        pretrain_say(text_get(&line));
+    text_finish(&line);
+}
+
+void pretrain_say(const char *line)
+{
+    session_tell(NULL);
+    fprintf(stderr, "maskbert: %s\n", line);
+}
+
+static void say_length(const struct run_result *r)
+{
+    struct text line = {0};
+    char time[32];
+    print_time(r->elapsed, time);
+    text_add(&line, "%" PRIu64 " step%s, %" PRIu64 " tokens, ", r->step,
+             r->step == 1 ? "" : "s", r->tokens);
+    if (r->elapsed < 60)
+        text_add(&line, "%.1f s", r->elapsed);
+    else
+        text_add(&line, "%s", time);
+    if (isnan(r->loss)) {
+        text_add(&line, "; no step was left to do");
+    } else {
+        text_add(&line, ", %.0f tokens/s; training ", (double)r->tokens / r->elapsed);
+        add_loss(r->loss, r->mlm, r->pairs, &line);
+        text_add(&line, ", mean of the last steps");
+    }
+    pretrain_say(text_get(&line));
+    text_finish(&line);
+}
+
+static void say_held_out(const struct run_result *r)
+{
+    struct text line = {0};
+    text_add(&line, "held-out ");
+    evaluation_text(&r->held_out, &line);
+    pretrain_say(text_get(&line));
+    text_finish(&line);
+}
+
+static void say_next(const struct run_options *r, const struct run_result *result)
+{
+    struct text line = {0};
+    if (result->interrupted)
+        text_add(&line, "interrupted and saved in %s; --resume goes on", r->run);
+    else
+        text_add(&line, "%s holds the model; next: maskbert eval %s --data %s", r->run, r->run,
+                 r->data);
+    if (!result->interrupted && r->learn.kind != LEARN_NOTHING)
+        text_add(&line, ", maskc plan %s/alpha.safetensors --dam", r->run);
+    pretrain_say(text_get(&line));
+    text_finish(&line);
+}
+
+void pretrain_summary(const struct run_options *r, const struct run_result *result)
+{
+    say_length(result);
+    if (result->evaluated)
+        say_held_out(result);
+    say_next(r, result);
+}

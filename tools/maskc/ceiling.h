@@ -1,8 +1,0 @@
-/* SPDX-License-Identifier: Apache-2.0 */
-/* What one core of this CPU can do at most, by loops that do nothing else. */
-#pragma once
-#include "runtime/pipeline/calibration.h"
-
-/* `target` is the best level of this CPU. Time is the thread's own, the least of several runs. */
-struct ceilings ceilings_measure(const struct target *target);
-double thread_seconds(void); /* that this thread ran, not that others did */
