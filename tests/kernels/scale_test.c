@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* A scale of zero: is attention uniform over the active keys, with LSE = log(their count) and no gradient of Q and K, in
    every kernel family, on every CPU target and emulated? */
-#include "tests/support/known_subject.h"
+#include "tests/support/known/known_subject.h"
 #include "tests/support/test.h"
 #include "tools/reference/check.h"
 #include <string.h>

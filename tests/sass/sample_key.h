@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Keys of the sample's cases (tests/support/known.h): the same plan and text, compiled by the same NVRTC and run by the same machine,
+/* Keys of the sample's cases (tests/support/known/known.h): the same plan and text, compiled by the same NVRTC and run by the same machine,
    come to the same result. */
 #pragma once
 #include "runtime/artifact/artifact.h"
-#include "tests/support/known.h"
+#include "tests/support/known/known.h"
 #include "tests/support/sass_setup.h"
 
 /* Of NVRTC, the machine, who launches and the judge. */

@@ -3,7 +3,7 @@
    backward: a covering array, drawn greedily. `covering_test --full` runs the full product (days: take
    a slice with --full K/N); --few the first rows; --seed S draws other rows; --list names each. */
 #include "tests/support/covering.h"
-#include "tests/support/known_subject.h"
+#include "tests/support/known/known_subject.h"
 #include "tests/support/test.h"
 #include <stdio.h>
 #include <stdlib.h>

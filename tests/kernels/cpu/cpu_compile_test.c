@@ -9,7 +9,7 @@
 #include "runtime/base/process.h"
 #include "runtime/compile/compile.h"
 #include "runtime/device/machine.h"
-#include "tests/support/known_text.h"
+#include "tests/support/known/known_text.h"
 #include "tests/support/test.h"
 #include <stdio.h>
 #include <stdlib.h>

@@ -3,7 +3,7 @@
    by hundreds of binary orders, whichever of them the kernel meets first, and whatever it takes
    scores relative to has to change on the way. Far tensors: more than a core's cache is sure to hold.
    Short sequences: rows that see nothing. Keys that are alone: an LSE near 0 bears no error of exp2. */
-#include "tests/support/known_subject.h"
+#include "tests/support/known/known_subject.h"
 #include "tests/support/test.h"
 #include "tools/reference/check.h"
 #include <math.h>

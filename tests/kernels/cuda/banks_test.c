@@ -5,7 +5,7 @@
 #include "masks/base/memory.h"
 #include "runtime/device/emulated/emulated.h"
 #include "runtime/emulated/launch.h"
-#include "tests/support/known_text.h"
+#include "tests/support/known/known_text.h"
 #include "tests/support/test.h"
 #include <stdio.h>
 #include <stdlib.h>

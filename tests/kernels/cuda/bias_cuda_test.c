@@ -4,7 +4,7 @@
    bits whatever order threads run in. */
 #include "masks/base/memory.h"
 #include "masks/language/gallery.h"
-#include "tests/support/known_text.h"
+#include "tests/support/known/known_text.h"
 #include "tests/support/test.h"
 #include <stdlib.h>
 #include <string.h>

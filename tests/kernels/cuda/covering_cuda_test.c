@@ -7,7 +7,7 @@
    --seed S draws other rows; --list names each. */
 #include "runtime/device/emulated/emulated.h"
 #include "tests/kernels/cuda/cuda_traits.h"
-#include "tests/support/known_text.h"
+#include "tests/support/known/known_text.h"
 #include "tests/support/test.h"
 #include <stdio.h>
 #include <string.h>

@@ -3,7 +3,7 @@
    gone: each barrier, each wait for a copy and each test of the mask is taken away in turn, at each
    place where it stands in each family, and at least one of a few small launches must then fail. */
 #include "masks/base/memory.h"
-#include "tests/support/known_text.h"
+#include "tests/support/known/known_text.h"
 #include "tests/support/test.h"
 #include <stdio.h>
 #include <stdlib.h>

@@ -5,7 +5,7 @@
 #include "masks/base/memory.h"
 #include "masks/language/gallery.h"
 #include "runtime/device/emulated/emulated.h"
-#include "tests/support/known_text.h"
+#include "tests/support/known/known_text.h"
 #include "tests/support/test.h"
 #include <stdlib.h>
 #include <string.h>

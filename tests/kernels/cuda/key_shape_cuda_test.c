@@ -4,7 +4,7 @@
    threads? Run by the emulation. `key_shape_cuda_test 'f32 *'` takes tests of such names. */
 #include "gen/key_shape.h"
 #include "tests/support/covering.h"
-#include "tests/support/known_text.h"
+#include "tests/support/known/known_text.h"
 #include "tests/support/planned_work.h"
 #include "tests/support/test.h"
 #include <stdio.h>

@@ -6,7 +6,7 @@
 #include "masks/language/gallery.h"
 #include "runtime/device/emulated/emulated.h"
 #include "runtime/emulated/launch.h"
-#include "tests/support/known_text.h"
+#include "tests/support/known/known_text.h"
 #include "tests/support/planned_work.h"
 #include "tests/support/test.h"
 #include "tools/reference/check.h"

@@ -5,7 +5,7 @@
    --all` takes the full product; where $MASKC_KNOWN is set, cases of its tiled.txt do not run (known.h), and --update writes it. */
 #include "masks/base/memory.h"
 #include "masks/language/gallery.h"
-#include "tests/support/known_text.h"
+#include "tests/support/known/known_text.h"
 #include "tests/support/planned_work.h"
 #include "tests/support/test.h"
 #include <stdlib.h>

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The work lists of a plan: who does which item, in which order. */
-#include "gen/plan/checker.h"
+#include "gen/plan/check/checker.h"
 #include "masks/base/memory.h"
 #include <stdlib.h>
 #include <string.h>

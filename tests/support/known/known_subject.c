@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* See known_subject.h. */
-#include "tests/support/known_subject.h"
+#include "tests/support/known/known_subject.h"
 #include <string.h>
 
 void known_start_subject(struct known *k, const char *list, const char *source, bool update)

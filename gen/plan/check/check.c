@@ -3,7 +3,7 @@
    bitmap of its rows, where a second visit shows at once; then each owned row must have all of the
    mask's runs and as many entries as the mask. What a split item visits of a row counts where the
    row is merged. Memory is block_rows x n bits; time follows runs. */
-#include "gen/plan/checker.h"
+#include "gen/plan/check/checker.h"
 #include "masks/base/memory.h"
 #include <stdlib.h>
 #include <string.h>

@@ -3,7 +3,7 @@
    gives it, come to the same result. */
 #pragma once
 #include "tests/support/cuda_fixture.h"
-#include "tests/support/known.h"
+#include "tests/support/known/known.h"
 
 /* known_start for a test; in common are these files, the reference, who launches, the host compiler's version. Without
    $MASKC_SOURCE every case runs. */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Lists of known cases: what is not listed runs, as does every fifth case; a list is written where nothing failed; what is changed, in a
    case or in what all have in common, is not known. */
-#include "tests/support/known.h"
+#include "tests/support/known/known.h"
 #include "tests/support/test.h"
 #include <stdio.h>
 #include <stdlib.h>

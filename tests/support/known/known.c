@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* See known.h. */
-#include "tests/support/known.h"
+#include "tests/support/known/known.h"
 #include "masks/base/file.h"
 #include "masks/base/text.h"
 #include "tests/support/test.h"
@@ -60,10 +60,8 @@ static int write_list(const struct known *k)
     char path[1024];
     struct text t = {0};
     struct error e = {0};
-    text_add(&t,
-             "# Keys of cases that ran right (tests/support/known.h). Written by `%s_test "
-             "--update`.\n",
-             k->name);
+    text_add(&t, "# Keys of cases that ran right (tests/support/known/known.h). Written by "
+                 "tools/update-known.\n");
     for (uint32_t i = 0; i < k->n_asked; i++)
         text_add(&t, "%016" PRIx64 "%016" PRIx64 "\n", k->asked[i].high, k->asked[i].low);
     list_path(k, path, sizeof path);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Known cases of tests that take kernels of all targets (subject.h). */
 #pragma once
-#include "tests/support/known_text.h"
+#include "tests/support/known/known_text.h"
 #include "tests/support/subject.h"
 
 /* known_start with the name of the list and the test's own source, "tests/kernels/scale_test.c": in common are that, the launch on

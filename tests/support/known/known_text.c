@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* See known_text.h. */
-#include "tests/support/known_text.h"
+#include "tests/support/known/known_text.h"
 #include "runtime/compile/compile.h"
 #include "tests/support/test.h"
 #include <stdio.h>
