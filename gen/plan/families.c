@@ -108,14 +108,14 @@ static void note_lost(const struct plan *lost, struct plan *won)
         note_pass(lost, &lost->transposed, lost->config.backward, &won->transposed);
 }
 
-/* The plans, of which the cheapest is returned, the others destroyed. */
+/* The plans, of which the cheapest is returned, the others destroyed. An earlier one stays where the gain is small. */
 static struct plan *take_cheapest(struct plan *const *plan, uint32_t count)
 {
     uint32_t best = 0;
     double least = seconds_of(plan[0]);
     for (uint32_t k = 1; k < count; k++) {
         const double seconds = seconds_of(plan[k]);
-        if (seconds >= least * (1 - LEAST_GAIN))
+        if (seconds >= least * (1 - LEAST_FAMILY_GAIN))
             continue;
         least = seconds;
         best = k;
