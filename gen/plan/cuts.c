@@ -8,9 +8,6 @@
 /* A part has about so many keys. */
 enum { KEYS_OF_PART = 512, MOST_PARTS = 64 };
 
-/* Least gain of a launch by cutting: more than by other choices, as other heads may do less. */
-#define CUT_GAIN 0.1
-
 static uint32_t parts_of(const struct pattern *p, uint32_t row)
 {
     uint32_t parts = pattern_row_active(p, row) / KEYS_OF_PART;
@@ -70,7 +67,7 @@ static bool is_worth_it(const struct builder *b, const struct plan *p, uint64_t 
     for (uint64_t k = first; k < b->pass->n_items; k++)
         any_split |= b->pass->items[k].split;
     double join = price_of_parts(&b->price, 0, 1) + (any_split ? 0 : b->options.merge_launch);
-    return larger(l.part, even) + join < larger(l.row, even) * (1 - CUT_GAIN);
+    return larger(l.part, even) + join < larger(l.row, even) * (1 - LEAST_CUT_GAIN);
 }
 
 void cuts_build(struct builder *b, const struct plan *p, uint64_t first)

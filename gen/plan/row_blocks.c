@@ -212,9 +212,6 @@ static bool may_leave(const struct builder *b, const u32 *own)
     return true;
 }
 
-/* Of a row block's price what rows that leave it must save: less is the error of the prices. */
-#define LEAST_ROWS_GAIN 0.05
-
 /* Moves rows that stand out into items of their own while that is cheaper; `own` becomes the rows
    that stay, and the draft for them is b->draft[2]. Returns the price of all. */
 static double peel_rows(struct builder *b, const struct pattern *p, uint32_t row0, u32 *own)
