@@ -103,10 +103,46 @@ static void only_lines_draft(struct builder *b)
     b->others |= b->draft[0].pieces > 1 || (b->draft[0].pieces && !b->draft[0].n_lines);
 }
 
-/* The cheapest draft of the loaded row block, in b->draft[0]. What is optional is tried in all ways. */
+/* True if the draft has no piece of these lowerings and is the same without them. Without lines, others choose by other
+   prices. */
+static bool is_same_without(const struct draft *d, uint32_t set)
+{
+    for (uint32_t k = 0; lowerings[k]; k++)
+        for (uint32_t i = 0; set >> k & 1 && i < d->pieces; i++)
+            if (d->piece[i].kind == (u32)lowerings[k]->kind)
+                return false;
+    return !(set & bit_of(ABI_DIAGONAL));
+}
+
+/* Factor of the price of a draft with so many optional lowerings: each must save LEAST_GAIN. */
+static double weight_of(uint32_t some)
+{
+    return 1 + LEAST_GAIN * __builtin_popcount(some);
+}
+
+/* The cheapest draft with some of the optional lowerings and all others of the set, in b->draft[0]. */
+static void choose_optional(struct builder *b, uint32_t set, uint32_t optional)
+{
+    uint32_t some = optional, chosen = optional;
+    build_draft(b, set, &b->draft[0]);
+    while (some) {
+        some = (some - 1) & optional;
+        if (!(some & ~chosen) && is_same_without(&b->draft[0], chosen & ~some)) {
+            chosen = some;
+            continue;
+        }
+        build_draft(b, (set & ~optional) | some, &b->draft[1]);
+        if (b->draft[1].cost * weight_of(some) > b->draft[0].cost * weight_of(chosen))
+            continue;
+        chosen = some;
+        swap_drafts(&b->draft[0], &b->draft[1]);
+    }
+}
+
+/* The cheapest draft of the loaded row block, in b->draft[0]. */
 static void best_draft(struct builder *b)
 {
-    uint32_t optional, set, some;
+    uint32_t optional;
     draft_clear(&b->draft[0]);
     if (!b->row_block->owned)
         return;
@@ -115,18 +151,8 @@ static void best_draft(struct builder *b)
         return;
     }
     row_block_reopen(b->row_block);
-    set = find_set(b, &optional);
-    some = optional;
-    build_draft(b, set, &b->draft[0]);
-    for (double best = b->draft[0].cost * (1 + LEAST_GAIN * __builtin_popcount(some)); some;) {
-        some = (some - 1) & optional;
-        build_draft(b, (set & ~optional) | some, &b->draft[1]);
-        double weighed = b->draft[1].cost * (1 + LEAST_GAIN * __builtin_popcount(some));
-        if (weighed > best)
-            continue;
-        best = weighed;
-        swap_drafts(&b->draft[0], &b->draft[1]);
-    }
+    const uint32_t set = find_set(b, &optional);
+    choose_optional(b, set, optional);
     if (builder_can(b, CAN_PIECES) && lines_alone_draft(b) &&
         b->draft[1].cost < b->draft[0].cost * (1 - LEAST_GAIN))
         swap_drafts(&b->draft[0], &b->draft[1]);
