@@ -4,7 +4,7 @@
    takes the long runs of full tiles (bands, causal). Never dearer than tiles of the same entries;
    narrow ranges are left to lines down columns where that is cheaper. */
 #include "gen/lowering/fragments.h"
-#include "gen/lowering/lowering.h"
+#include "gen/lowering/gathers.h"
 #include "masks/base/memory.h"
 
 extern const struct lowering lowering_blocks;
@@ -33,22 +33,20 @@ static bool pays(const struct row_block *s, const struct price *p, struct abi_ra
     uint32_t columns = range.end - range.begin;
     if (s->fragments)
         return row_block_range_price(s, p, range) <=
-               columns * (p->gather + s->rows * p->partial);
+               columns * gathered_column_price(p, s->rows);
     if (p->gather > 0 &&
-        price_range(p, s->rows, columns) > columns * (p->gather + s->rows * p->partial))
+        price_range(p, s->rows, columns) > columns * gathered_column_price(p, s->rows))
         return false;
     return price_range(p, s->rows, columns) <
            price_lines(p, s->rows, (double)columns * s->owned, columns, columns);
 }
 
-static double cost(struct row_block *s, const struct price *p)
+static void count_alone(struct row_block *s, struct effort *ret)
 {
     if (!s->equal)
-        return lowering_of(ABI_TILES)->cost(s, p);
-    double sum = row_block_price(s, p);
-    for (uint32_t k = 0; k < s->n_common; k++)
-        sum += row_block_range_price(s, p, s->common[k]);
-    return sum;
+        lowering_tiles.count_alone(s, ret);
+    for (uint32_t k = 0; s->equal && k < s->n_common; k++)
+        range_count(s->fragments, s->common[k], s->rows, ret);
 }
 
 static void close_bits(struct row_block *s, uint32_t tile, u32 word)
@@ -71,11 +69,9 @@ static void close_ends(struct row_block *s, struct abi_range range)
     close_bits(s, last, until);
 }
 
-static void add(struct row_block *s, const struct price *p, struct draft *d,
-                struct abi_range range)
+static void add(struct draft *d, struct abi_range range)
 {
     *MEMORY_PUSH(d->ranges, d->n_ranges, d->ranges_capacity) = range;
-    d->cost += row_block_range_price(s, p, range);
 }
 
 static void close_solid(struct row_block *s, struct abi_range range)
@@ -90,18 +86,18 @@ static void take_equal(struct row_block *s, const struct price *p, struct draft 
     for (uint32_t k = 0; k < s->n_common; k++) {
         if (!pays(s, p, s->common[k]))
             continue;
-        add(s, p, d, s->common[k]);
+        add(d, s->common[k]);
         close_ends(s, s->common[k]);
         close_solid(s, s->common[k]);
     }
 }
 
-static void take_long(struct row_block *s, const struct price *p, struct draft *d)
+static void take_long(struct row_block *s, struct draft *d)
 {
     for (uint32_t k = 0; k < s->n_solid; k++) {
         if (!is_long(s->solid[k]))
             continue;
-        add(s, p, d, s->solid[k]);
+        add(d, s->solid[k]);
         s->solid_open[k] = 0;
     }
 }
@@ -134,7 +130,7 @@ static void build(struct row_block *s, const struct price *p, struct draft *d)
     if (s->equal && equal_pays(s, p))
         take_equal(s, p, d);
     else
-        take_long(s, p, d);
+        take_long(s, d);
     for (uint64_t k = first; k < d->n_ranges; k++)
         cols += d->ranges[k].end - d->ranges[k].begin;
     if (d->n_ranges > first)
@@ -174,13 +170,8 @@ uint64_t ranges_executed(const struct plan_pass *t, const struct abi_item *item,
 static void count(const struct plan_pass *t, const struct abi_item *item,
                   const struct abi_piece *piece, struct effort *ret)
 {
-    for (u32 k = piece->first; k < piece->first + piece->count; k++) {
-        struct abi_range range = t->ranges[k];
-        if (t->fragments)
-            fragments_count_range(range, item->rows, ret);
-        else
-            ret->count[UNIT_FULL] += range_entries(item->rows, range.end - range.begin);
-    }
+    for (u32 k = piece->first; k < piece->first + piece->count; k++)
+        range_count(t->fragments, t->ranges[k], item->rows, ret);
 }
 
 static void print(const struct plan_pass *t, uint32_t block_rows, const struct abi_item *item,
@@ -214,7 +205,7 @@ const struct lowering lowering_blocks = {
     .reason = reason,
     .told = 1,
     .applies = applies,
-    .cost = cost,
+    .count_alone = count_alone,
     .build = build,
     .decode = decode,
     .columns = ranges_columns,

@@ -12,12 +12,6 @@
 
 extern const struct lowering lowering_columns;
 
-/* One column of a whole group. */
-static double column_price(const struct row_block *s, const struct price *p)
-{
-    return p->gather + s->rows * p->partial;
-}
-
 /* Where it stands among the shared columns; n_shared: it is none. */
 static uint32_t find_shared(const struct row_block *s, u32 column)
 {
@@ -30,20 +24,6 @@ static uint32_t find_shared(const struct row_block *s, u32 column)
             high = middle;
     }
     return low < s->n_shared && s->shared[low] == column ? low : s->n_shared;
-}
-
-double columns_group_price(const struct price *p, uint32_t rows, uint32_t count, bool full)
-{
-    return count * p->gather + gathers_entries(rows, count) * (full ? p->full : p->partial);
-}
-
-/* The same for the words of a row block's group. */
-static double group_price(const struct row_block *s, const struct price *p, const u32 *word,
-                          uint32_t count, bool full)
-{
-    if (!s->fragments)
-        return columns_group_price(p, s->rows, count, full);
-    return count * p->gather + fragment_entries(word, s->rows) * (full ? p->full : p->partial);
 }
 
 static void count_columns(const u32 *word, uint32_t rows, uint32_t count[ABI_TILE_COLS])
@@ -74,7 +54,7 @@ static double walk_price(const struct price *p, const u32 *word, uint32_t rows, 
    fragment in each band of rows. */
 static u32 choose_by_fragment(const struct row_block *s, const struct price *p, const u32 *word)
 {
-    const double column = column_price(s, p);
+    const double column = gathered_column_price(p, s->rows);
     u32 any = 0, chosen = 0;
     for (uint32_t r = 0; r < s->rows; r++)
         any |= word[r];
@@ -107,7 +87,7 @@ static u32 choose(const struct row_block *s, const struct price *p, const u32 *w
     if (s->fragments)
         return choose_by_fragment(s, p, word);
     uint32_t count[ABI_TILE_COLS];
-    double tile = 32.0 * s->rows * p->partial, column = column_price(s, p);
+    double tile = 32.0 * s->rows * p->partial, column = gathered_column_price(p, s->rows);
     double all = walk_price(p, word, s->rows, 0), best = all < tile ? all : tile;
     u32 heavy = 0, shared = shared_bits(s, tile_at);
     count_columns(word, s->rows, count);
@@ -134,7 +114,7 @@ static bool applies(const struct row_block *s, const struct price *p)
     return false;
 }
 
-static double cost(struct row_block *s, const struct price *p)
+static void count_alone(struct row_block *s, struct effort *ret)
 {
     uint64_t columns = (uint64_t)ABI_TILE_COLS * row_block_solid_tiles(s);
     for (uint32_t k = 0; k < s->n_touched; k++) {
@@ -145,9 +125,9 @@ static double cost(struct row_block *s, const struct price *p)
         columns += (uint32_t)__builtin_popcount(any);
     }
     uint64_t whole = columns / ABI_TILE_COLS, rest = columns % ABI_TILE_COLS;
-    return row_block_price(s, p) +
-           (double)whole * columns_group_price(p, s->rows, ABI_TILE_COLS, false) +
-           (rest ? columns_group_price(p, s->rows, (uint32_t)rest, false) : 0);
+    ret->count[UNIT_GATHER] += (double)columns;
+    ret->count[UNIT_PARTIAL] += (double)whole * gathers_entries(s->rows, ABI_TILE_COLS) +
+                                (rest ? gathers_entries(s->rows, (uint32_t)rest) : 0);
 }
 
 /* The group that is being filled. */
@@ -166,9 +146,7 @@ static bool is_full(const struct row_block *s, const struct group *g)
     return true;
 }
 
-/* `kept`: it lies there from another row_block. */
-static void close_group(const struct row_block *s, const struct price *p, struct draft *d,
-                        struct group *g, bool kept)
+static void close_group(const struct row_block *s, struct draft *d, struct group *g)
 {
     if (!g->count)
         return;
@@ -181,7 +159,6 @@ static void close_group(const struct row_block *s, const struct price *p, struct
     for (uint32_t k = 0; k < g->count; k++)
         *MEMORY_PUSH(d->columns, d->n_columns, d->columns_capacity) = g->column[k];
     *MEMORY_PUSH(d->gathers, d->n_gathers, d->gathers_capacity) = gather;
-    d->cost += group_price(s, p, g->word, g->count, full) - (kept ? g->count * p->gather : 0);
     memset(g, 0, sizeof *g);
 }
 
@@ -275,13 +252,15 @@ static void build(struct row_block *s, const struct price *p, struct draft *d)
             struct group *g = find_group(s, &shared, &own, column, &at);
             take_column(s, word, bit, g, at);
             if (own.count == ABI_TILE_COLS)
-                close_group(s, p, d, &own, false);
+                close_group(s, d, &own);
         }
     }
-    close_group(s, p, d, &own, false);
+    close_group(s, d, &own);
+    const uint64_t own_groups = d->n_gathers;
     for (uint32_t k = 0; k * ABI_TILE_COLS < s->n_shared; k++)
         if (shared.used[k])
-            close_group(s, p, d, &shared.group[k], true);
+            close_group(s, d, &shared.group[k]);
+    d->n_kept = (uint32_t)(d->n_gathers - own_groups);
     if (d->n_gathers > first)
         draft_piece(d, ABI_COLUMNS, first, d->n_gathers - first, d->n_columns - columns);
 }
@@ -303,7 +282,7 @@ const struct lowering lowering_columns = {
     .told = 3,
     .optional = true,
     .applies = applies,
-    .cost = cost,
+    .count_alone = count_alone,
     .build = build,
     .decode = gathers_decode,
     .columns = gathers_columns,

@@ -5,17 +5,16 @@
 
 extern const struct lowering lowering_dense;
 
-static double cost(struct row_block *s, const struct price *p)
+static void count_alone(struct row_block *s, struct effort *ret)
 {
-    uint32_t solid = row_block_solid_tiles(s);
-    double entries = 32.0 * s->rows,
-           columns = s->fragments ? (double)s->tiles * ABI_TILE_COLS : 0;
-    return row_block_price(s, p) + columns * p->gather +
-           entries * (solid * p->full + (s->tiles - solid) * p->partial);
+    const double solid = row_block_solid_tiles(s), entries = 32.0 * s->rows;
+    ret->count[UNIT_FULL] += entries * solid;
+    ret->count[UNIT_PARTIAL] += entries * (s->tiles - solid);
+    ret->count[UNIT_GATHER] += s->fragments ? (double)s->tiles * ABI_TILE_COLS : 0;
 }
 
 const struct lowering lowering_dense = {
     .name = "dense",
     .kind = ABI_TILES,
-    .cost = cost,
+    .count_alone = count_alone,
 };

@@ -10,6 +10,7 @@ void draft_clear(struct draft *d)
     d->pieces = 0;
     d->n_ranges = d->n_tiles = d->n_lines = d->n_words = 0;
     d->n_gathers = d->n_columns = 0;
+    d->n_kept = 0;
 }
 
 void draft_finish(struct draft *d)

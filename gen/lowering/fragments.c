@@ -49,25 +49,36 @@ double halves_entries(const u32 *word, uint32_t rows)
     return (half ? ABI_TILE_COLS / 2.0 : ABI_TILE_COLS) * rows;
 }
 
-double tile_price(const struct row_block *s, const struct price *p, const u32 *word)
+/* Entries that kernels compute of a tile. */
+static double tile_entries(bool fragments, bool halves, const u32 *word, uint32_t rows)
 {
-    double entry = word ? p->partial : p->full;
-    if (s->halves)
-        return halves_entries(word, s->rows) * entry;
-    if (!s->fragments)
-        return (double)ABI_TILE_COLS * s->rows * entry;
-    return ABI_TILE_COLS * p->gather + fragment_entries(word, s->rows) * entry;
+    if (halves)
+        return halves_entries(word, rows);
+    return fragments ? fragment_entries(word, rows) : (double)ABI_TILE_COLS * rows;
 }
 
-void fragments_count(const u32 *word, uint32_t rows, struct effort *ret)
+void tile_count(bool fragments, bool halves, const u32 *word, uint32_t rows, double times,
+                struct effort *ret)
 {
-    ret->count[UNIT_GATHER] += ABI_TILE_COLS;
-    ret->count[word ? UNIT_PARTIAL : UNIT_FULL] += fragment_entries(word, rows);
+    ret->count[UNIT_GATHER] += fragments ? times * ABI_TILE_COLS : 0;
+    ret->count[word ? UNIT_PARTIAL : UNIT_FULL] +=
+        times * tile_entries(fragments, halves, word, rows);
+}
+
+double tile_price(const struct row_block *s, const struct price *p, const u32 *word)
+{
+    double entries = tile_entries(s->fragments, s->halves, word, s->rows);
+    return (s->fragments ? ABI_TILE_COLS * p->gather : 0) +
+           entries * (word ? p->partial : p->full);
 }
 
 /* Groups begin at a multiple of 16; of them all columns up to the range's end are brought. */
-void fragments_count_range(struct abi_range range, uint32_t rows, struct effort *ret)
+void range_count(bool fragments, struct abi_range range, uint32_t rows, struct effort *ret)
 {
+    if (!fragments) {
+        ret->count[UNIT_FULL] += range_entries(rows, range.end - range.begin);
+        return;
+    }
     uint32_t columns =
         rounded(range.end, FRAGMENT_COLS) - range.begin / FRAGMENT_COLS * FRAGMENT_COLS;
     ret->count[UNIT_GATHER] += range.end - range.begin / GROUP_STEP * GROUP_STEP;
@@ -78,8 +89,6 @@ double row_block_range_price(const struct row_block *s, const struct price *p,
                              struct abi_range range)
 {
     struct effort e = {{0}};
-    if (!s->fragments)
-        return price_range(p, s->rows, range.end - range.begin);
-    fragments_count_range(range, s->rows, &e);
+    range_count(s->fragments, range, s->rows, &e);
     return price_of(p, &e);
 }

@@ -18,13 +18,14 @@ uint64_t fragment_cells(const u32 *word, uint32_t rows, uint32_t columns);
    half of one tile and the neighbouring half of the next are a panel. */
 double halves_entries(const u32 *word, uint32_t rows);
 
-/* What a row block pays for a tile with these words; null: a full one. */
-double tile_price(const struct row_block *s, const struct price *p, const u32 *word);
+/* Adds the work of `times` tiles of `rows` words; null: full ones. `fragments`, `halves`: what kernels leave out. */
+void tile_count(bool fragments, bool halves, const u32 *word, uint32_t rows, double times,
+                struct effort *ret);
 
-/* ... and for a range without mask test. */
+/* Adds the work of a range without mask test that `rows` rows see. */
+void range_count(bool fragments, struct abi_range range, uint32_t rows, struct effort *ret);
+
+/* Seconds of one such tile or range of a row block, for the choice of entries. */
+double tile_price(const struct row_block *s, const struct price *p, const u32 *word);
 double row_block_range_price(const struct row_block *s, const struct price *p,
                              struct abi_range range);
-
-/* What the kernels do for such a tile, or range, of an item of `rows` rows. */
-void fragments_count(const u32 *word, uint32_t rows, struct effort *ret);
-void fragments_count_range(struct abi_range range, uint32_t rows, struct effort *ret);

@@ -10,6 +10,11 @@ double gathers_entries(uint32_t rows, uint32_t count)
     return rows * (ABI_TILE_COLS + count) / 2.0;
 }
 
+double gathered_column_price(const struct price *p, uint32_t rows)
+{
+    return p->gather + rows * p->partial;
+}
+
 static u32 gather_word(const struct plan_pass *t, uint32_t block_rows,
                        const struct abi_item *item, struct abi_gather g, uint32_t r)
 {

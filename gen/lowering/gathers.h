@@ -10,6 +10,9 @@ enum { COLUMNS_SHARED = 20 * ABI_TILE_COLS };
 /* Entries that a group's products come to. */
 double gathers_entries(uint32_t rows, uint32_t count);
 
+/* Seconds of one column in a whole group, for the choice of entries. */
+double gathered_column_price(const struct price *p, uint32_t rows);
+
 bool gathers_decode(const struct plan_pass *t, uint32_t block_rows, const struct abi_item *item,
                     const struct abi_piece *piece, const struct visitor *v);
 uint64_t gathers_columns(const struct plan_pass *t, const struct abi_piece *piece);

@@ -12,7 +12,7 @@
 
 /* Pieces of one item, not yet in the plan. Table indices count from this draft's own tables. */
 struct draft {
-    double cost; /* seconds, the item's own included */
+    double cost; /* seconds, the item's own included: set by draft_price() */
     struct abi_piece piece[ABI_KINDS];
     uint32_t pieces;
     struct abi_range *ranges;
@@ -20,7 +20,8 @@ struct draft {
     struct abi_line *lines;
     struct abi_gather *gathers; /* pattern as in tiles */
     u32 *columns;
-    u32 *words; /* patterns, block_rows words each */
+    u32 *words;      /* patterns, block_rows words each */
+    uint32_t n_kept; /* gathers at the end that are taken to be kept from the item before */
     uint64_t n_ranges, n_tiles, n_lines, n_gathers, n_columns, n_words;
     uint64_t ranges_capacity, tiles_capacity, lines_capacity, gathers_capacity,
         columns_capacity, words_capacity;
@@ -52,10 +53,11 @@ struct lowering {
     bool optional; /* what it takes may turn out dearer: a draft without it is tried as well */
     /* Could it take open entries of this row block? Quick, never false where build would. */
     bool (*applies)(const struct row_block *s, const struct price *p);
-    /* Seconds if the whole row block were visited by this lowering, wherever it can do that alone. */
-    double (*cost)(struct row_block *s,
-                   const struct price *p); /* null: not made of row blocks */
-    /* Takes open entries and adds a piece; null: the planner makes its pieces. */
+    /* Adds the work of the whole row block, if this lowering visited all of it: an estimate, for the lines that `plan`
+       rejects. Null: the lowering is not made of row blocks. */
+    void (*count_alone)(struct row_block *s, struct effort *ret);
+    /* Takes open entries and adds a piece; null: the planner makes its pieces. Prices only guide the choice of
+       entries: `count` says what the piece costs. */
     void (*build)(struct row_block *s, const struct price *p, struct draft *d);
     /* Null where another row of the table decodes this kind. False: an index out of its table, or
        the visitor stopped. */
@@ -63,7 +65,7 @@ struct lowering {
                    const struct abi_piece *piece, const struct visitor *v);
     /* Score columns of a decoded piece (abi_piece.cols). */
     uint64_t (*columns)(const struct plan_pass *t, const struct abi_piece *piece);
-    /* What a decoded piece does, for predictions. */
+    /* Adds the work of a piece, of a draft or of a plan. Its price is what plans are chosen by and predicted from. */
     void (*count)(const struct plan_pass *t, const struct abi_item *item,
                   const struct abi_piece *piece, struct effort *ret);
     /* Entries that a decoded piece of a mask of length n computes, active or not. */
@@ -99,31 +101,24 @@ bool rows_stand_out(const struct row_block *s, u32 *own);
 uint64_t ranges_columns(const struct plan_pass *t, const struct abi_piece *piece);
 uint64_t ranges_executed(const struct plan_pass *t, const struct abi_item *item,
                          const struct abi_piece *piece, uint32_t n);
-double rows_price(const struct price *p, const struct row_block *s,
-                  uint32_t r); /* of row r alone */
+/* Seconds of a global row with so many keys in so many ranges. */
+double row_price(const struct price *p, double keys, double ranges);
+/* Adds the work of row r of the row block as a global row. */
+void rows_count(const struct row_block *s, uint32_t r, struct effort *ret);
 
-/* As kernels want them, and as a piece counts its columns: those along diagonals first, by column, then by row. Of a
-   draft they are in any order: most drafts are thrown away. */
+/* Order of a piece's lines, for kernels and for the count of columns: lines along diagonals first, by column, then by
+   row. */
 void lines_sort(struct abi_line *lines, uint64_t count);
-
-/* Seconds of `count` <= 32 columns that a row block of so many rows gathers. */
-double columns_group_price(const struct price *p, uint32_t rows, uint32_t count, bool full);
 
 /* Residue classes, which are planned for a pattern and not for a row block. */
 struct residue {
     const struct pattern *classes;
-    bool whole;     /* items have columns outside of their class too */
-    bool fragments; /* kernels leave out what is empty by 16 x 8 */
+    bool whole; /* items have columns outside of their class too */
     uint32_t block_rows;
     uint32_t *place; /* [n] zeros, and zeros again after */
 };
 /* A draft of all entries that the item's owned rows have in the classes. */
-void residue_build(const struct residue *x, const struct abi_item *item, const struct price *p,
-                   struct draft *d);
-/* A row that another item merges: its sums are written and read again, and its operand is read twice, which costs
-   as much as so many outputs; more where sums wait in memory for the next launch (`far`). */
-enum { MERGE_OUTPUTS = 3, MERGE_OUTPUTS_FAR = 18 };
-double residue_merge_price(const struct price *p, bool far);
+void residue_build(const struct residue *x, const struct abi_item *item, struct draft *d);
 
 /* fits_item() of what row blocks have beside tiles. */
 bool item_is_row_block(uint32_t can, const struct abi_item *item);
@@ -131,12 +126,6 @@ uint32_t item_owned_rows(const struct abi_item *item);
 
 /* "1 line", "3 lines". */
 void count_print(struct text *out, uint64_t count, const char *noun);
-
-/* What a row block costs before it visits anything. */
-static inline double row_block_price(const struct row_block *s, const struct price *p)
-{
-    return p->item + s->rows * p->item_row;
-}
 
 static inline bool item_owns(const struct abi_item *item, uint32_t r)
 {

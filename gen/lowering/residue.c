@@ -5,18 +5,12 @@
    else their rows see is left to items of neighbours, which merge the two: with softmax alone, as sparsegen needs
    all of a row at once. Where kernels skip fragments of 16 x 8 an item may also have all entries of its rows: those
    outside of the class are more columns, after the class's own. */
-#include "gen/lowering/fragments.h"
 #include "gen/lowering/gathers.h"
 #include "masks/base/memory.h"
 #include <stdlib.h>
 #include <string.h>
 
 extern const struct lowering lowering_residue;
-
-double residue_merge_price(const struct price *p, bool far)
-{
-    return (far ? MERGE_OUTPUTS_FAR : MERGE_OUTPUTS) * p->item_row;
-}
 
 /* The columns of an item, and where each stands: those that many rows see first, then the others, which
    begin a group of their own. One that is seen by a single row among those that all see would
@@ -98,35 +92,26 @@ static bool is_full(const struct abi_item *item, const u32 *word, uint32_t count
     return true;
 }
 
-static void add_group(const struct residue *x, const struct abi_item *item,
-                      const struct price *p, struct abi_gather g, const u32 *word,
-                      struct draft *d)
+static void add_group(const struct residue *x, const struct abi_item *item, struct abi_gather g,
+                      const u32 *word, struct draft *d)
 {
-    bool full = is_full(item, word, g.count);
-    if (!full) {
+    if (!is_full(item, word, g.count)) {
         memcpy(draft_pattern(d, x->block_rows), word, x->block_rows * sizeof *word);
         g.pattern = (u32)(d->n_words / x->block_rows);
     }
     *MEMORY_PUSH(d->gathers, d->n_gathers, d->gathers_capacity) = g;
-    d->cost += x->whole && x->fragments
-                   ? g.count * p->gather +
-                         fragment_entries(word, item->rows) * (full ? p->full : p->partial)
-                   : columns_group_price(p, item->rows, g.count, full);
 }
 
-void residue_build(const struct residue *x, const struct abi_item *item, const struct price *p,
-                   struct draft *d)
+void residue_build(const struct residue *x, const struct abi_item *item, struct draft *d)
 {
     draft_clear(d);
-    d->cost = p->item + item->rows * p->item_row;
     struct columns c = list_columns(x->classes, item, x->whole, d, x->place);
-    d->cost += c.all ? p->loop : 0;
     u32 *words = fill_words(x->classes, item, &c, x->block_rows);
     const u32 *word = words;
     for (uint32_t first = 0, end; first < c.all; first = end, word += x->block_rows) {
         uint32_t limit = first < c.many ? c.many : c.all;
         end = limit - first < ABI_TILE_COLS ? limit : first + ABI_TILE_COLS;
-        add_group(x, item, p, (struct abi_gather){first, end - first, 0}, word, d);
+        add_group(x, item, (struct abi_gather){first, end - first, 0}, word, d);
     }
     free(words);
     for (uint32_t k = 0; k < c.all; k++)

@@ -2,17 +2,31 @@
 /* Global rows: a row that sees far more keys than its neighbours (a global token) leaves its row block and becomes an
    item of its own, one query over ranges of keys. In the row block it would make every tile active for the sake of
    one row. */
-#include "gen/lowering/lowering.h"
+#include "gen/lowering/effort.h"
 
 extern const struct lowering lowering_rows;
 
 enum { STANDS_OUT = 2 }; /* times the keys of the next row, to be worth trying */
 
-double rows_price(const struct price *p, const struct row_block *s, uint32_t r)
+static void count_row(double keys, double ranges, struct effort *ret)
+{
+    ret->count[UNIT_ROW] += keys;
+    ret->count[UNIT_ROW_RANGE] += ranges > 1 ? ranges - 1 : 0;
+}
+
+double row_price(const struct price *p, double keys, double ranges)
+{
+    struct effort e = {{0}};
+    row_count(&e);
+    count_row(keys, ranges, &e);
+    return price_of(p, &e);
+}
+
+void rows_count(const struct row_block *s, uint32_t r, struct effort *ret)
 {
     const uint64_t *row = s->pattern->row + block_row(s, r);
-    double more = row[1] > row[0] ? (double)(row[1] - row[0] - 1) : 0;
-    return p->row_item + more * p->row_range + (double)s->active[r] * p->row;
+    row_count(ret);
+    count_row(s->active[r], (double)(row[1] - row[0]), ret);
 }
 
 /* The most loaded row that is left, and its keys. */
@@ -51,12 +65,12 @@ bool rows_stand_out(const struct row_block *s, u32 *own)
     return false;
 }
 
-static double cost(struct row_block *s, const struct price *p)
+static void count_alone(struct row_block *s, struct effort *ret)
 {
-    double sum = 0;
+    *ret = (struct effort){{0}}; /* there is no row block */
     for (uint32_t r = 0; r < s->rows; r++)
-        sum += row_block_owns(s, r) ? rows_price(p, s, r) : 0;
-    return sum;
+        if (row_block_owns(s, r))
+            rows_count(s, r, ret);
 }
 
 static bool decode(const struct plan_pass *t, uint32_t block_rows, const struct abi_item *item,
@@ -78,8 +92,7 @@ static void count(const struct plan_pass *t, const struct abi_item *item,
                   const struct abi_piece *piece, struct effort *ret)
 {
     (void)item;
-    ret->count[UNIT_ROW] += (double)ranges_columns(t, piece);
-    ret->count[UNIT_ROW_RANGE] += piece->count - 1;
+    count_row((double)ranges_columns(t, piece), piece->count, ret);
 }
 
 static void print(const struct plan_pass *t, uint32_t block_rows, const struct abi_item *item,
@@ -107,7 +120,7 @@ const struct lowering lowering_rows = {
     .fits_item = fits_item,
     .reason = reason,
     .told = 0,
-    .cost = cost,
+    .count_alone = count_alone,
     .decode = decode,
     .columns = ranges_columns,
     .count = count,

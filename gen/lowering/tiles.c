@@ -6,23 +6,21 @@
 #include "masks/base/memory.h"
 #include <string.h>
 
-static double cost(struct row_block *s, const struct price *p)
+static void count_alone(struct row_block *s, struct effort *ret)
 {
-    double sum = row_block_price(s, p) + row_block_solid_tiles(s) * tile_price(s, p, NULL);
+    tile_count(s->fragments, s->halves, NULL, s->rows, row_block_solid_tiles(s), ret);
     for (uint32_t k = 0; k < s->n_touched; k++)
-        sum += tile_price(s, p, row_block_tile(s, s->bits, s->touched[k]));
-    return sum;
+        tile_count(s->fragments, s->halves, row_block_tile(s, s->bits, s->touched[k]), s->rows,
+                   1, ret);
 }
 
-static void add_full(struct row_block *s, const struct price *p, struct draft *d)
+static void add_full(struct row_block *s, struct draft *d)
 {
     for (uint32_t k = 0; k < s->n_solid; k++) {
         if (!s->solid_open[k])
             continue;
-        for (uint32_t c = s->solid[k].begin; c < s->solid[k].end; c += ABI_TILE_COLS) {
+        for (uint32_t c = s->solid[k].begin; c < s->solid[k].end; c += ABI_TILE_COLS)
             *MEMORY_PUSH(d->tiles, d->n_tiles, d->tiles_capacity) = (struct abi_tile){c, 0};
-            d->cost += tile_price(s, p, NULL);
-        }
     }
 }
 
@@ -38,12 +36,12 @@ static void add_pattern(struct row_block *s, uint32_t tile, struct draft *d)
 static void build(struct row_block *s, const struct price *p, struct draft *d)
 {
     uint64_t first = d->n_tiles;
-    add_full(s, p, d);
+    (void)p;
+    add_full(s, d);
     for (uint32_t k = 0; k < s->n_touched; k++) {
         if (!row_block_is_open(s, s->touched[k]))
             continue;
         add_pattern(s, s->touched[k], d);
-        d->cost += tile_price(s, p, row_block_tile(s, s->open, s->touched[k]));
         row_block_close(s, s->touched[k]);
     }
     if (d->n_tiles > first)
@@ -107,16 +105,9 @@ static uint64_t executed(const struct plan_pass *t, const struct abi_item *item,
 static void count(const struct plan_pass *t, const struct abi_item *item,
                   const struct abi_piece *piece, struct effort *ret)
 {
-    for (u32 k = piece->first; k < piece->first + piece->count; k++) {
-        u32 pattern = t->tiles[k].pattern;
-        if (t->fragments)
-            fragments_count(pass_pattern(t, pattern), item->rows, ret);
-        else if (t->halves)
-            ret->count[pattern ? UNIT_PARTIAL : UNIT_FULL] +=
-                halves_entries(pass_pattern(t, pattern), item->rows);
-        else
-            ret->count[pattern ? UNIT_PARTIAL : UNIT_FULL] += 32.0 * item->rows;
-    }
+    for (u32 k = piece->first; k < piece->first + piece->count; k++)
+        tile_count(t->fragments, t->halves, pass_pattern(t, t->tiles[k].pattern), item->rows, 1,
+                   ret);
 }
 
 static bool fits_item(uint32_t can, const struct abi_item *item)
@@ -163,7 +154,7 @@ const struct lowering lowering_tiles = {
     .reason = reason,
     .told = 2,
     .full = full,
-    .cost = cost,
+    .count_alone = count_alone,
     .build = build,
     .decode = decode,
     .columns = columns,

@@ -3,6 +3,7 @@
    classes.c, which plans strides apart from the rest, and cuts.c, which cuts global rows. */
 #pragma once
 #include "gen/cost/margins.h"
+#include "gen/lowering/effort.h"
 #include "gen/lowering/gathers.h"
 #include "gen/plan/split.h"
 #include "gen/plan/tables.h"

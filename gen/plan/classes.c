@@ -24,9 +24,9 @@ static void build_class(struct builder *b, const struct plan *p, const struct sp
             item.own[r / 32] |= (u32)1 << (r % 32);
     if (!item_owned_rows(&item))
         return;
-    const struct residue x = {s->classes, s->whole, b->pass->fragments, p->block_rows,
-                              b->place};
-    residue_build(&x, &item, &b->price, &b->draft[0]);
+    const struct residue x = {s->classes, s->whole, p->block_rows, b->place};
+    residue_build(&x, &item, &b->draft[0]);
+    draft_price(&b->draft[0], b->pass, &item, &b->price);
     b->total += b->draft[0].cost;
     if (!b->dry)
         tables_add_item(b->pass, &b->index, p->block_rows, item, &b->draft[0]);
@@ -39,7 +39,9 @@ static void add_rows_apart(struct builder *b, const struct split *s)
         if (!has_entries(s->rest, i))
             continue;
         row_block_load(b->row_block, s->rest, i, NULL);
-        b->total += rows_price(&b->price, b->row_block, 0);
+        struct effort e = {{0}};
+        rows_count(b->row_block, 0, &e);
+        b->total += price_of(&b->price, &e);
         if (!b->dry)
             cuts_add_row(b, s->rest, i);
     }
@@ -80,8 +82,9 @@ int classes_build(struct builder *b, const struct plan *p, const struct split *s
     uint64_t first = b->pass->n_items;
     b->total += merge_share(b, p);
     for (uint32_t i = 0; i < p->n; i++)
-        b->total +=
-            has_entries(s->classes, i) ? residue_merge_price(&b->price, b->pass->fragments) : 0;
+        b->total += has_entries(s->classes, i)
+                        ? merge_outputs(b->pass->fragments) * b->price.item_row
+                        : 0;
     b->split_classes = s->classes;
     int failed = builder_row_blocks(b, p, s->rest, false, e);
     b->split_classes = NULL;

@@ -8,9 +8,6 @@
 /* A part has about so many keys. */
 enum { KEYS_OF_PART = 512, MOST_PARTS = 64 };
 
-/* Least gain of a launch by cutting: more than by other choices, as other heads may do less. */
-#define CUT_GAIN 0.1
-
 static uint32_t parts_of(const struct pattern *p, uint32_t row)
 {
     uint32_t parts = pattern_row_active(p, row) / KEYS_OF_PART;
@@ -27,11 +24,6 @@ void cuts_add_row(struct builder *b, const struct pattern *p, uint32_t row)
         tables_add_row(b->pass, p, row);
 }
 
-static double price_of_parts(const struct price *price, uint32_t keys, uint32_t parts)
-{
-    return price->row_item + price->row * keys / parts;
-}
-
 /* The longest row and part; and the longest of the items from `first` on. */
 struct longest {
     double row, part, item;
@@ -42,9 +34,9 @@ static struct longest find_longest(const struct builder *b, uint64_t first)
     struct longest l = {0, 0, 0};
     for (uint64_t k = 0; k < b->n_global; k++) {
         struct global_row r = b->global_rows[k];
-        uint32_t keys = pattern_row_active(r.pattern, r.row);
-        double row = price_of_parts(&b->price, keys, 1);
-        double part = price_of_parts(&b->price, keys, parts_of(r.pattern, r.row));
+        double keys = pattern_row_active(r.pattern, r.row);
+        double row = row_price(&b->price, keys, 1);
+        double part = row_price(&b->price, keys / parts_of(r.pattern, r.row), 1);
         l.row = row > l.row ? row : l.row;
         l.part = part > l.part ? part : l.part;
     }
@@ -69,8 +61,8 @@ static bool is_worth_it(const struct builder *b, const struct plan *p, uint64_t 
     bool any_split = false;
     for (uint64_t k = first; k < b->pass->n_items; k++)
         any_split |= b->pass->items[k].split;
-    double join = price_of_parts(&b->price, 0, 1) + (any_split ? 0 : b->options.merge_launch);
-    return larger(l.part, even) + join < larger(l.row, even) * (1 - CUT_GAIN);
+    double join = row_price(&b->price, 0, 0) + (any_split ? 0 : b->options.merge_launch);
+    return larger(l.part, even) + join < larger(l.row, even) * (1 - LEAST_CUT_GAIN);
 }
 
 void cuts_build(struct builder *b, const struct plan *p, uint64_t first)

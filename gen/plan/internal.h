@@ -85,8 +85,7 @@ uint32_t predict_workers(const struct plan *p, uint32_t threads);
 /* FLOP of the least backward pass over those of the forward: 5 products for 2. */
 #define BACKWARD_FLOOR 2.5
 
-/* What an item does, and what is done once a head for a plan of these kinds: operands packed. */
-struct effort item_effort(const struct plan_pass *t, const struct abi_item *item);
+/* What is done once a head for a plan of these kinds: operands packed. */
 struct effort pack_effort(const struct plan *p, uint32_t uses);
 /* What it costs a head in a pass that its operands are packed, with the bytes that this streams. */
 double predict_pack(const struct plan *p, enum machine_pass pass);

@@ -43,22 +43,19 @@ static uint32_t find_alike(const struct builder *b, const struct plan *p, uint64
     return count;
 }
 
-/* Their ranges, in b->draft[0], and what rows by themselves cost. */
-static double build_draft(struct builder *b, const struct global_row *r, uint32_t rows)
+/* Builds the item's ranges, those of its first row, in b->draft[0]. True if that is cheaper than rows by themselves. */
+static bool build_draft(struct builder *b, const struct pattern *p, const struct abi_item *item)
 {
-    const struct pattern *p = r->pattern;
     struct draft *d = &b->draft[0];
-    uint32_t keys = pattern_row_active(p, r->row);
+    const uint32_t row0 = item->row0, keys = pattern_row_active(p, row0);
     draft_clear(d);
-    d->cost = b->price.item + rows * b->price.item_row;
-    for (uint64_t k = p->row[r->row]; k < p->row[r->row + 1]; k++) {
+    for (uint64_t k = p->row[row0]; k < p->row[row0 + 1]; k++) {
         struct abi_range range = {p->run[k].begin, p->run[k].end};
         *MEMORY_PUSH(d->ranges, d->n_ranges, d->ranges_capacity) = range;
-        d->cost += price_range(&b->price, rows, range.end - range.begin);
     }
     draft_piece(d, ABI_BLOCKS, 0, d->n_ranges, keys);
-    double row = b->price.row_item + b->price.row * keys;
-    return rows * (row + b->price.row_range * (double)(d->n_ranges - 1));
+    draft_price(d, b->pass, item, &b->price);
+    return item->rows * row_price(&b->price, keys, (double)d->n_ranges) > d->cost;
 }
 
 /* Row `first` and those like it as one item, if that is cheaper. They wait no longer. */
@@ -72,7 +69,7 @@ static bool join(struct builder *b, const struct plan *p, uint64_t first)
         return false;
     struct abi_item item = {.row0 = r->row, .rows = rows};
     item.step = b->global_rows[alike[1]].row - r->row;
-    if (item.step == 1 || build_draft(b, r, rows) <= b->draft[0].cost)
+    if (item.step == 1 || !build_draft(b, r->pattern, &item))
         return false;
     for (uint32_t i = 0; i < rows; i++) {
         item.own[i / 32] |= (u32)1 << (i % 32);

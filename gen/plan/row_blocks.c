@@ -11,22 +11,12 @@ static void swap_drafts(struct draft *a, struct draft *b)
     *b = c;
 }
 
-/* Has the draft lines that the kernel for diagonals does not take? */
-static bool lines_mixed(const struct builder *b, struct draft *d)
+/* The loaded row block as an item. Where classes are split its rows are shared with their items, and the kernel for
+   diagonals does not take it. */
+static struct abi_item item_of(const struct builder *b)
 {
-    const struct plan_pass tables = {
-        .pieces = d->piece, .lines = d->lines, .kernels = b->pass->kernels};
-    const struct abi_item item = {
-        .rows = b->row_block->rows, .step = 1, .pieces = d->pieces, .cols = d->piece[0].cols};
-    return d->n_lines && (b->split_classes || item_lines_mixed(&tables, &item));
-}
-
-static double mixed_price(const struct builder *b, const struct draft *d)
-{
-    double cells = 0;
-    for (uint64_t k = 0; k < d->n_lines; k++)
-        cells += d->lines[k].row_end - d->lines[k].row_begin;
-    return cells * b->price.mixed + b->row_block->rows * b->price.mixed_row;
+    return (struct abi_item){
+        .rows = b->row_block->rows, .step = 1, .split = b->split_classes != NULL};
 }
 
 static uint32_t bit_of(enum abi_piece_kind kind)
@@ -48,27 +38,26 @@ static struct price price_without_lines(const struct builder *b)
 /* Builds a draft with the lowerings of `set` (bits by table row); tiles always close it. */
 static void build_draft(struct builder *b, uint32_t set, struct draft *d)
 {
-    struct price p = set & bit_of(ABI_DIAGONAL) ? b->price : price_without_lines(b);
+    const struct price p = set & bit_of(ABI_DIAGONAL) ? b->price : price_without_lines(b);
+    const struct abi_item item = item_of(b);
     row_block_reopen(b->row_block);
     draft_clear(d);
-    d->cost = row_block_price(b->row_block, &p);
     for (uint32_t k = 0; lowerings[k]; k++)
         if (set >> k & 1)
             lowerings[k]->build(b->row_block, &p, d);
     lowering_tiles.build(b->row_block, &p, d);
-    if (d->n_tiles + d->n_gathers + d->n_ranges)
-        d->cost += p.loop;
-    if (lines_mixed(b, d))
-        d->cost += mixed_price(b, d);
+    draft_price(d, b->pass, &item, &p);
 }
 
 /* Lines for the whole row block, in b->draft[1]; false where some of it is not theirs to take. */
 static bool lines_alone_draft(struct builder *b)
 {
     struct row_block *s = b->row_block;
-    uint32_t diagonal = bit_of(ABI_DIAGONAL), k = (uint32_t)__builtin_ctz(diagonal);
-    if (!b->lines_too || b->price.walk <= 0 || row_block_solid_tiles(s) ||
-        lowerings[k]->cost(s, &b->price) > b->draft[0].cost)
+    uint32_t diagonal = bit_of(ABI_DIAGONAL);
+    if (!b->lines_too || b->price.walk <= 0 || row_block_solid_tiles(s))
+        return false;
+    const struct effort least = alone_effort(lowering_of(ABI_DIAGONAL), s);
+    if (price_of(&b->price, &least) > b->draft[0].cost)
         return false;
     s->lines_alone = true;
     build_draft(b, diagonal, &b->draft[1]);
@@ -80,7 +69,7 @@ static bool lines_alone_draft(struct builder *b)
 static uint32_t find_set(struct builder *b, uint32_t *ret_optional)
 {
     struct price other = price_without_lines(b);
-    const struct abi_item item = {.rows = b->row_block->rows, .step = 1};
+    const struct abi_item item = item_of(b);
     uint32_t set = 0;
     *ret_optional = 0;
     for (uint32_t k = 0; lowerings[k] && builder_can(b, CAN_PIECES); k++) {
@@ -103,10 +92,46 @@ static void only_lines_draft(struct builder *b)
     b->others |= b->draft[0].pieces > 1 || (b->draft[0].pieces && !b->draft[0].n_lines);
 }
 
-/* The cheapest draft of the loaded row block, in b->draft[0]. What is optional is tried in all ways. */
+/* True if the draft has no piece of these lowerings and is the same without them. Without lines, others choose by other
+   prices. */
+static bool is_same_without(const struct draft *d, uint32_t set)
+{
+    for (uint32_t k = 0; lowerings[k]; k++)
+        for (uint32_t i = 0; set >> k & 1 && i < d->pieces; i++)
+            if (d->piece[i].kind == (u32)lowerings[k]->kind)
+                return false;
+    return !(set & bit_of(ABI_DIAGONAL));
+}
+
+/* Factor of the price of a draft with so many optional lowerings: each must save LEAST_GAIN. */
+static double weight_of(uint32_t some)
+{
+    return 1 + LEAST_GAIN * __builtin_popcount(some);
+}
+
+/* The cheapest draft with some of the optional lowerings and all others of the set, in b->draft[0]. */
+static void choose_optional(struct builder *b, uint32_t set, uint32_t optional)
+{
+    uint32_t some = optional, chosen = optional;
+    build_draft(b, set, &b->draft[0]);
+    while (some) {
+        some = (some - 1) & optional;
+        if (!(some & ~chosen) && is_same_without(&b->draft[0], chosen & ~some)) {
+            chosen = some;
+            continue;
+        }
+        build_draft(b, (set & ~optional) | some, &b->draft[1]);
+        if (b->draft[1].cost * weight_of(some) > b->draft[0].cost * weight_of(chosen))
+            continue;
+        chosen = some;
+        swap_drafts(&b->draft[0], &b->draft[1]);
+    }
+}
+
+/* The cheapest draft of the loaded row block, in b->draft[0]. */
 static void best_draft(struct builder *b)
 {
-    uint32_t optional, set, some;
+    uint32_t optional;
     draft_clear(&b->draft[0]);
     if (!b->row_block->owned)
         return;
@@ -115,47 +140,24 @@ static void best_draft(struct builder *b)
         return;
     }
     row_block_reopen(b->row_block);
-    set = find_set(b, &optional);
-    some = optional;
-    build_draft(b, set, &b->draft[0]);
-    for (double best = b->draft[0].cost * (1 + LEAST_GAIN * __builtin_popcount(some)); some;) {
-        some = (some - 1) & optional;
-        build_draft(b, (set & ~optional) | some, &b->draft[1]);
-        double weighed = b->draft[1].cost * (1 + LEAST_GAIN * __builtin_popcount(some));
-        if (weighed > best)
-            continue;
-        best = weighed;
-        swap_drafts(&b->draft[0], &b->draft[1]);
-    }
+    const uint32_t set = find_set(b, &optional);
+    choose_optional(b, set, optional);
     if (builder_can(b, CAN_PIECES) && lines_alone_draft(b) &&
         b->draft[1].cost < b->draft[0].cost * (1 - LEAST_GAIN))
         swap_drafts(&b->draft[0], &b->draft[1]);
 }
 
-static void add_dense(struct builder *b)
-{
-    const struct row_block *s = b->row_block;
-    double solid = row_block_solid_tiles(s), entries = 32.0 * s->rows;
-    b->dense.count[UNIT_FULL] += entries * solid;
-    b->dense.count[UNIT_PARTIAL] += entries * (s->tiles - solid);
-    b->dense.count[UNIT_GATHER] += s->fragments ? (double)s->tiles * ABI_TILE_COLS : 0;
-    b->dense.count[UNIT_ITEM]++;
-    b->dense.count[UNIT_LOOP]++;
-    b->dense.count[UNIT_ITEM_ROW] += s->rows;
-}
-
 /* What each lowering would cost if it had the row block for itself. */
 static void note_alone(struct builder *b)
 {
+    const struct effort dense = alone_effort(&lowering_dense, b->row_block);
     row_block_reopen(b->row_block);
-    add_dense(b);
+    effort_add(&b->dense, &dense, 1);
     for (uint32_t k = 0; lowerings[k]; k++) {
-        if (!lowerings[k]->cost)
+        if (!lowerings[k]->count_alone)
             continue;
-        b->alone.seconds[k] += lowerings[k]->cost(b->row_block, &b->report);
-        if (b->row_block->cells && lowerings[k]->kind != ABI_DIAGONAL &&
-            lowerings[k]->kind != ABI_ROWS)
-            b->alone.seconds[k] += b->report.loop;
+        const struct effort e = alone_effort(lowerings[k], b->row_block);
+        b->alone.seconds[k] += price_of(&b->report, &e);
         b->alone.applied[k] |=
             !lowerings[k]->applies || lowerings[k]->applies(b->row_block, &b->price);
     }
@@ -164,11 +166,11 @@ static void note_alone(struct builder *b)
 /* Rows of the loaded row block that are not in `own`, one by one. */
 static double price_of_rows_without(const struct builder *b, const u32 *own)
 {
-    double sum = 0;
+    struct effort e = {{0}};
     for (uint32_t r = 0; r < b->row_block->rows; r++)
         if (!(own[r / 32] >> (r % 32) & 1))
-            sum += rows_price(&b->price, b->row_block, r);
-    return sum;
+            rows_count(b->row_block, r, &e);
+    return price_of(&b->price, &e);
 }
 
 /* Tiles alone for the loaded row block. */
@@ -181,13 +183,13 @@ static double price_of_tiles(struct builder *b)
 /* All rows of the loaded row block, one by one, as they are weighed against tiles. */
 static double weighed_rows(const struct builder *b)
 {
-    double sum = 0;
+    struct effort one_range = {{0}}, scattered = {{0}};
     for (uint32_t r = 0; r < b->row_block->rows; r++) {
         const uint64_t *row = b->row_block->pattern->row + block_row(b->row_block, r);
-        sum += rows_price(&b->price, b->row_block, r) *
-               (row[1] > row[0] + 1 ? SCATTERED_ROW_WEIGHT : 1);
+        rows_count(b->row_block, r, row[1] > row[0] + 1 ? &scattered : &one_range);
     }
-    return sum;
+    return price_of(&b->price, &one_range) +
+           price_of(&b->price, &scattered) * SCATTERED_ROW_WEIGHT;
 }
 
 static bool is_split(const struct builder *b, uint32_t row)
@@ -211,9 +213,6 @@ static bool may_leave(const struct builder *b, const u32 *own)
             return false;
     return true;
 }
-
-/* Of a row block's price what rows that leave it must save: less is the error of the prices. */
-#define LEAST_ROWS_GAIN 0.05
 
 /* Moves rows that stand out into items of their own while that is cheaper; `own` becomes the rows
    that stay, and the draft for them is b->draft[2]. Returns the price of all. */

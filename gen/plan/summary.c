@@ -118,28 +118,6 @@ static void set_floor(const struct plan *p, const struct pattern *pattern,
     }
 }
 
-struct effort item_effort(const struct plan_pass *t, const struct abi_item *item)
-{
-    struct effort e = {{0}};
-    if (item->rows == 1 && item->step == 1) {
-        e.count[UNIT_ROW_ITEM] = 1;
-    } else {
-        e.count[UNIT_ITEM] = 1;
-        e.count[UNIT_ITEM_ROW] = item->rows;
-    }
-    for (uint32_t r = 0; r < item->rows; r++)
-        if (item->merge[r / 32] >> (r % 32) & 1)
-            e.count[UNIT_ITEM_ROW] += t->fragments ? MERGE_OUTPUTS_FAR : MERGE_OUTPUTS;
-    for (u32 k = item->piece; k < item->piece + item->pieces; k++)
-        lowering_of(t->pieces[k].kind)->count(t, item, &t->pieces[k], &e);
-    e.count[UNIT_LOOP] = e.count[UNIT_FULL] + e.count[UNIT_PARTIAL] > 0;
-    if (e.count[UNIT_LINE] > 0 && item_lines_mixed(t, item)) {
-        e.count[UNIT_MIXED] = e.count[UNIT_WALK];
-        e.count[UNIT_MIXED_ROW] = item->rows;
-    }
-    return e;
-}
-
 /* Panels for products, and rows as floats where the caller's are not and no matrix unit takes them. */
 struct effort pack_effort(const struct plan *p, uint32_t uses)
 {

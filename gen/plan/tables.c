@@ -97,7 +97,6 @@ static u32 add_contents(struct plan_pass *t, struct pattern_index *index, uint32
     if (table == TABLE_LINES) {
         for (u32 k = piece->first; k < end; k++)
             *MEMORY_PUSH(t->lines, t->n_lines, t->lines_capacity) = d->lines[k];
-        lines_sort(t->lines + t->n_lines - piece->count, piece->count);
         return (u32)t->n_lines - piece->count;
     }
     if (table == TABLE_GATHERS) {
