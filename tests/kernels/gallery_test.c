@@ -3,7 +3,8 @@
    `gallery_test cpu` on every x86-64 level that runs here, `gallery_test cuda` on sm_80, emulated; with --few after it at the
    second length alone. */
 #include "masks/language/gallery.h"
-#include "tests/support/subject.h"
+#include "runtime/compile/compile.h"
+#include "tests/support/known/known_subject.h"
 #include "tests/support/test.h"
 #include "tools/reference/check.h"
 #include <stdio.h>
@@ -15,19 +16,18 @@ enum { MAX_TARGETS = 8 };
    them for the same reason, and f16_test. */
 static const uint32_t dims[] = {[ABI_F32] = 64, [ABI_BF16] = 80, [ABI_F16] = 40};
 
-/* How many results are wrong; counts the kernel in *runs. */
+static struct kernel_request request_of(enum abi_dtype dtype)
+{
+    return (struct kernel_request){
+        .dtype = dtype, .head_dim = dims[dtype], .backward = true, .dropout = true};
+}
+
+/* How many results are wrong. */
 static uint32_t run_one(const char *name, uint32_t n, const struct target *t,
-                        enum abi_dtype dtype, struct cache *cache, uint32_t *runs)
+                        enum abi_dtype dtype, struct cache *cache)
 {
     char what[80];
-    struct error e = {0};
-    struct kernel_request f = {
-        .dtype = dtype, .head_dim = dims[dtype], .backward = true, .dropout = true};
-    if (kernel_request_check(&f, t, &e))
-        fail_msg("%s: %s", subject_name(t), e.text);
-    if (subject_repeats(t, &f))
-        return 0;
-    ++*runs;
+    const struct kernel_request f = request_of(dtype);
     struct mask *m = subject_mask(name, n);
     struct maskc_kernel *k = subject_load(m, t, &f, cache);
     struct problem p = {.mask = m,
@@ -47,6 +47,7 @@ struct choice {
     enum target_kind kind;
     bool few;
     struct cache *cache;
+    struct known known;
 };
 
 static uint32_t targets_of(enum target_kind kind, const struct target **ret)
@@ -59,33 +60,84 @@ static uint32_t targets_of(enum target_kind kind, const struct target **ret)
     return kept;
 }
 
+static const uint32_t lengths[] = {128, 65};
+
+/* Whether all masks by these kernels are known. */
+static bool skips(struct choice *c, const struct target *t, enum abi_dtype dtype)
+{
+    const struct kernel_request f = request_of(dtype);
+    struct cache_key key = {0};
+    for (const struct gallery_entry *g = mask_gallery; g->name; g++)
+        for (int n = c->few; n < 2; n++) {
+            struct mask *m = subject_mask(g->name, lengths[n]);
+            key = known_key_join(key, known_subject_key(m, t, &f));
+            mask_destroy(m);
+        }
+    return known_skips(&c->known, key);
+}
+
+/* All masks by the kernels of a target and a dtype, which are compiled once. Counts the kernels. */
+static uint32_t run_kernels(struct choice *c, const struct target *t, enum abi_dtype dtype,
+                            uint32_t *ret_kernels)
+{
+    const struct kernel_request f = request_of(dtype);
+    struct error e = {0};
+    uint32_t wrong = 0;
+    if (kernel_request_check(&f, t, &e))
+        fail_msg("%s: %s", subject_name(t), e.text);
+    if (subject_repeats(t, &f))
+        return 0;
+    ++*ret_kernels;
+    if (skips(c, t, dtype))
+        return 0;
+    for (const struct gallery_entry *g = mask_gallery; g->name; g++)
+        for (int n = c->few; n < 2; n++)
+            wrong += run_one(g->name, lengths[n], t, dtype, c->cache) > 0;
+    return wrong;
+}
+
 static void test_gallery(void **state)
 {
-    static const uint32_t lengths[] = {128, 65};
-    const struct choice *c = *state;
+    struct choice *c = *state;
     const struct target *list[MAX_TARGETS];
-    uint32_t count = targets_of(c->kind, list), wrong = 0, runs = 0;
-    for (const struct gallery_entry *g = mask_gallery; g->name; g++)
-        for (uint32_t t = 0; t < count; t++)
-            for (int dtype = ABI_F32; dtype <= ABI_F16; dtype++)
-                for (int n = c->few; n < 2; n++)
-                    wrong += run_one(g->name, lengths[n], list[t], (enum abi_dtype)dtype,
-                                     c->cache, &runs) > 0;
-    print_message("%u kernels\n", runs);
-    assert_true(runs >= 12 * 3 * (c->few ? 1u : 2u)); /* f32, bf16 and f16 at each length */
+    const uint32_t count = targets_of(c->kind, list);
+    uint32_t wrong = 0, kernels = 0;
+    for (uint32_t t = 0; t < count; t++)
+        for (int dtype = ABI_F32; dtype <= ABI_F16; dtype++)
+            wrong += run_kernels(c, list[t], (enum abi_dtype)dtype, &kernels);
+    print_message("%u targets and dtypes\n", kernels);
+    assert_true(kernels >= 3); /* f32, bf16 and f16 */
     assert_int_equal(wrong, 0);
+}
+
+/* A list for each device, and on CPUs for each compiler. */
+static void start_known(struct choice *c, bool update)
+{
+    const bool clang = !strncmp(host_compiler_version(), "clang", 5);
+    known_start_subject(&c->known,
+                        c->kind == TARGET_CUDA ? "gallery_cuda"
+                        : clang                ? "gallery_clang"
+                                               : "gallery_gcc",
+                        "tests/kernels/gallery_test.c", update);
 }
 
 int main(int argc, char **argv)
 {
-    const bool few = argc == 3 && !strcmp(argv[2], "--few");
-    if (argc != 2 + few || (strcmp(argv[1], "cpu") && strcmp(argv[1], "cuda"))) {
-        print_error("usage: gallery_test cpu|cuda [--few]\n");
+    static struct choice c;
+    bool update = false;
+    for (int k = 2; k < argc; k++) {
+        c.few |= !strcmp(argv[k], "--few");
+        update |= !strcmp(argv[k], "--update");
+    }
+    if (argc != 2 + c.few + update || (strcmp(argv[1], "cpu") && strcmp(argv[1], "cuda"))) {
+        print_error("usage: gallery_test cpu|cuda [--few] [--update]\n");
         return 2;
     }
-    struct choice c = {strcmp(argv[1], "cpu") ? TARGET_CUDA : TARGET_CPU, few, subject_start()};
+    c.kind = strcmp(argv[1], "cpu") ? TARGET_CUDA : TARGET_CPU;
+    c.cache = subject_start();
+    start_known(&c, update);
     const struct CMUnitTest tests[] = {cmocka_unit_test_prestate(test_gallery, &c)};
-    int failed = cmocka_run_group_tests_name("gallery", tests, NULL, NULL);
+    const int failed = cmocka_run_group_tests_name("gallery", tests, NULL, NULL);
     subject_finish(c.cache);
-    return failed;
+    return known_finish(&c.known, failed);
 }

@@ -119,7 +119,7 @@ static void run_rows(struct state *s, const struct pairs_row *r, uint32_t count)
         run_row(s, &r[k]);
 }
 
-/* Of all that decides these rows' results, but for the judge. */
+/* Of all that decides these rows' results, but for what all have in common. */
 static struct cache_key key_of_rows(const struct state *s, const struct pairs_row *rows,
                                     uint32_t count)
 {
@@ -137,7 +137,13 @@ static struct cache_key key_of_rows(const struct state *s, const struct pairs_ro
     return key;
 }
 
-/* They are compiled for both tests. */
+static void run_unknown(struct state *s, const struct pairs_row *rows, uint32_t count)
+{
+    if (s->covering.few || !known_skips(&s->known, key_of_rows(s, rows, count)))
+        run_rows(s, rows, count);
+}
+
+/* The kernels of gallery_test, which need not be compiled again for it. */
 static void run_kernels_of_gallery(struct state *s)
 {
     const uint32_t *values = s->covering.pairs.values;
@@ -147,7 +153,7 @@ static void run_kernels_of_gallery(struct state *s)
             if (allows(&r)) {
                 r.value[DIM] = r.value[DTYPE];
                 pairs_take(&s->covering.pairs, &r);
-                run_rows(s, rows, draw_rows(s, r, rows));
+                run_unknown(s, rows, draw_rows(s, r, rows));
             }
 }
 
@@ -159,9 +165,7 @@ static void test_pairs(void **state)
         run_kernels_of_gallery(s);
     while (!(s->covering.few && has_enough(&s->covering.pairs)) &&
            pairs_next(&s->covering.pairs, &r)) {
-        const uint32_t count = draw_rows(s, r, rows);
-        if (s->covering.few || !known_skips(&s->known, key_of_rows(s, rows, count)))
-            run_rows(s, rows, count);
+        run_unknown(s, rows, draw_rows(s, r, rows));
     }
     print_message("seed %llu: %u kernels, %llu rows, %u pairs\n",
                   (unsigned long long)s->covering.seed, s->compiled,

@@ -16,7 +16,7 @@ struct known {
     struct cache_key asked[KNOWN_MOST]; /* to be written */
 };
 
-/* Reads the list. Where $MASKC_KNOWN is not set, or `update` is, or the list is not there, every case runs. */
+/* Reads the list. Every case runs where $MASKC_KNOWN is not set, where $MASKC_ALL_CASES is, with `update`, and without a list. */
 void known_start(struct known *k, const char *name, struct cache_key common, bool update);
 /* Whether this case, the next in the test's order, need not run. `key` is of what `common` has not. */
 bool known_skips(struct known *k, struct cache_key key);
