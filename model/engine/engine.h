@@ -32,12 +32,12 @@ struct engine_options {
                      transposed twins */
     bool dropout; /* attention can drop out probabilities; only where it trains */
     bool
-        biased; /* attention takes a bias beside its mask (pass_request.bias); only where it trains */
+        biased; /* attention takes a bias beside its mask (gradients_request.bias); only where it trains */
     const uint8_t
         *kernel; /* what engine_kernel() gave for this mask and these options; null: compile */
     uint64_t kernel_size;
     bool
-        outline; /* for pass_memory: config.json and the mask alone are read. Only where it trains; nothing can be run */
+        outline; /* for gradients_memory: config.json and the mask alone are read. Only where it trains; nothing can be run */
 };
 
 struct encoder; /* internal: the backend, weights and kernels */
