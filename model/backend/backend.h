@@ -95,7 +95,7 @@ struct backend {
     int (*repack)(struct backend_state *s, const struct linear *l,
                   const struct weight_view *weight, const float *bias, struct error *e);
 
-    /* ---- passes ---- */
+    /* ---- forward pass and heads ---- */
     /* The last hidden states stay where the backend has them until `fetch`; heads need none. */
     int (*encode)(const struct encode_request *r, struct error *e);
     int (*fetch)(const struct engine *g, struct engine_workspace *w, struct error *e);

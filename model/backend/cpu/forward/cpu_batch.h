@@ -90,7 +90,7 @@ panel_step panel_begin;   /* embeddings, their norm */
 panel_step panel_project; /* query, key, value of a layer */
 panel_step panel_layer;   /* what follows a layer's attention */
 
-/* The dropouts of hidden states: their places in the encoder. */
+/* Sites where hidden states drop out. */
 enum dropout_site { SITE_EMBEDDINGS, SITE_LAYERS };
 static inline uint32_t site_output(uint32_t layer) /* of attention */
 {
