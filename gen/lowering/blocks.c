@@ -193,7 +193,7 @@ static bool fits_item(uint32_t can, const struct abi_item *item)
 
 static void reason(const struct visits *v, double cells, struct text *out)
 {
-    text_add(out, "ranges that whole strips see: %.3g%%", 100 * (double)v->entries / cells);
+    text_add(out, "ranges that whole row blocks see: %.3g%%", 100 * (double)v->entries / cells);
 }
 
 const struct lowering lowering_blocks = {

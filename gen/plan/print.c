@@ -85,7 +85,7 @@ static void add_families(const struct plan *p, struct text *out)
     text_add(out, "  forward by %s", family_of(p->target, c, FAMILY_FORWARD)->name);
     if (c->request.backward)
         text_add(out, ", backward by %s", family_of(p->target, c, FAMILY_BACKWARD)->name);
-    text_add(out, c->tall ? ", strips of %u rows\n" : "\n", p->block_rows);
+    text_add(out, c->tall ? ", row blocks of %u rows\n" : "\n", p->block_rows);
 }
 
 static void add_head(const struct plan *p, uint32_t batch, uint32_t threads, struct text *out)
@@ -160,12 +160,12 @@ static void add_counts(const struct plan_pass *t, uint32_t which, struct text *o
         }
     }
     text_add(out, "    visits    ");
-    count_print(out, row_blocks, "strip");
+    count_print(out, row_blocks, "row block");
     text_add(out, ", ");
     count_print(out, rows, "single row");
     if (joined) {
         text_add(out, ", ");
-        count_print(out, joined, "strip");
+        count_print(out, joined, "row block");
         text_add(out, " of rows apart");
     }
     if (classes > joined) {

@@ -15,16 +15,16 @@
 struct engine;
 struct engine_workspace;
 struct sequence;
-/* model/gradients/pass.h */
-struct pass_request;
-struct pass_loss;
-struct pass_sizes;
-struct pass_memory;
-struct pass_array;
+/* model/gradients/gradients.h */
+struct gradients_request;
+struct batch_loss;
+struct gradients_sizes;
+struct gradients_memory;
+struct gradients_array;
 
 struct backend_state;     /* an open backend; each has its own */
-struct backend_workspace; /* memory of a caller's passes; each has its own */
-struct backend_training;  /* the same of passes forward and backward */
+struct backend_workspace; /* memory of a caller's forward passes; each has its own */
+struct backend_training;  /* the same for gradients */
 struct gpu_driver;
 
 struct backend_options {
@@ -41,7 +41,7 @@ struct feed_form {
         own_gelu; /* the first product writes f32 without GELU, which the backend adds itself */
 };
 
-/* One pass of the encoder. The workspace's sequences, tokens and offsets are set. */
+/* One forward pass of the encoder. The workspace's sequences, tokens and offsets are set. */
 struct encode_request {
     const struct engine *engine;
     const struct sequence *list; /* [workspace->sequences], checked */
@@ -95,7 +95,7 @@ struct backend {
     int (*repack)(struct backend_state *s, const struct linear *l,
                   const struct weight_view *weight, const float *bias, struct error *e);
 
-    /* ---- passes ---- */
+    /* ---- forward pass and heads ---- */
     /* The last hidden states stay where the backend has them until `fetch`; heads need none. */
     int (*encode)(const struct encode_request *r, struct error *e);
     int (*fetch)(const struct engine *g, struct engine_workspace *w, struct error *e);
@@ -109,14 +109,14 @@ struct backend {
     /* ---- training: null where a backend does not train ---- */
     struct backend_training *(*training_new)(const struct engine *g);
     void (*training_destroy)(struct backend_training *m);
-    /* As pass_run and pass_memory; the request is checked. */
-    int (*train)(const struct pass_request *r, struct backend_training *m,
-                 struct pass_loss *loss, struct error *e);
+    /* As gradients_compute and gradients_memory; the request is checked. */
+    int (*train)(const struct gradients_request *r, struct backend_training *m,
+                 struct batch_loss *loss, struct error *e);
     /* What the bits of its results depend on beside the request: instructions, libraries. The caller frees it. */
     char *(*training_identity)(const struct engine *g);
-    int (*training_memory)(const struct engine *g, const struct pass_sizes *s,
-                           struct pass_memory *ret, struct error *e);
-    void (*training_attention)(const struct backend_training *m, struct pass_array *ret);
+    int (*training_memory)(const struct engine *g, const struct gradients_sizes *s,
+                           struct gradients_memory *ret, struct error *e);
+    void (*training_attention)(const struct backend_training *m, struct gradients_array *ret);
 };
 
 extern const struct backend backend_cpu, backend_cuda, backend_emulated;

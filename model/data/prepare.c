@@ -60,8 +60,8 @@ static void count_samples(uint32_t length, const struct samples_list *list,
     }
 }
 
-/* One pass over the documents: RUNS at a time are drawn by threads and written in order. */
-struct pass {
+/* The samples of all documents: RUNS at a time are drawn by threads and written in order. */
+struct sampling {
     const struct prepare_options *options;
     const struct corpus *corpus;
     struct samples_list run[RUNS];
@@ -69,7 +69,7 @@ struct pass {
     struct prepare_part *part;
 };
 
-static void draw_runs(struct pass *x, uint32_t first, uint32_t copy)
+static void draw_runs(struct sampling *x, uint32_t first, uint32_t copy)
 {
     const struct prepare_options *o = x->options;
     const struct pairs_rules rules = {o->seed, o->short_share, o->length, o->pairing};
@@ -84,7 +84,7 @@ static void draw_runs(struct pass *x, uint32_t first, uint32_t copy)
     }
 }
 
-static void write_runs(struct pass *x)
+static void write_runs(struct sampling *x)
 {
     for (uint32_t run = 0; run < RUNS; run++) {
         const struct samples_list *list = &x->run[run];
@@ -93,7 +93,7 @@ static void write_runs(struct pass *x)
     }
 }
 
-static int draw_all(struct pass *x, uint32_t copies, struct error *e)
+static int draw_all(struct sampling *x, uint32_t copies, struct error *e)
 {
     const struct prepare_options *o = x->options;
     uint64_t documents = corpus_documents(x->corpus);
@@ -112,7 +112,7 @@ static int draw_all(struct pass *x, uint32_t copies, struct error *e)
                : 0;
 }
 
-static int end_samples(struct pass *x, enum data_part part, struct error *e)
+static int end_samples(struct sampling *x, enum data_part part, struct error *e)
 {
     const struct prepare_options *o = x->options;
     const struct prepare_part *p = x->part;
@@ -139,7 +139,8 @@ static int write_samples(const struct prepare_options *o, const char *folder,
                          struct error *e)
 {
     char *path = samples_path(folder, part);
-    struct pass x = {.options = o, .corpus = c, .writer = shard_writer_new(path), .part = p};
+    struct sampling x = {
+        .options = o, .corpus = c, .writer = shard_writer_new(path), .part = p};
     int r = draw_all(&x, part == DATA_TRAIN ? o->dupe : 1, e);
     if (r == 0)
         r = end_samples(&x, part, e);

@@ -8,7 +8,7 @@
 
 struct prepare_progress {
     uint64_t bytes, documents, tokens; /* read; bytes of packed files as they are on disk */
-    uint32_t pass; /* over the documents, to draw samples; 0: text is being read */
+    uint32_t round; /* over the documents, to draw samples; 0: text is being read */
 };
 
 struct prepare_options {
@@ -22,7 +22,7 @@ struct prepare_options {
     uint64_t seed;
     bool split;
     uint64_t shard_tokens; /* a shard ends with the document that reaches so many; 0: 2^25 */
-    /* Is told after each block and each pass over the documents; false ends prep, and nothing is left. Or null. */
+    /* Is told after each block and each round over the documents; false ends prep, and nothing is left. Or null. */
     bool (*progress)(const struct prepare_progress *p);
     /* Receives what text_reader.h reports of a file. Or null. */
     void (*report)(const char *path, const char *what);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* An engine, loaded and asked. What a pass does on its device is the backend's. */
+/* An engine, loaded and asked. The forward pass on its device is the backend's. */
 #include "model/engine/engine.h"
 #include "masks/base/memory.h"
 #include "model/base/buffer.h"

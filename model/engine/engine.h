@@ -32,12 +32,12 @@ struct engine_options {
                      transposed twins */
     bool dropout; /* attention can drop out probabilities; only where it trains */
     bool
-        biased; /* attention takes a bias beside its mask (pass_request.bias); only where it trains */
+        biased; /* attention takes a bias beside its mask (gradients_request.bias); only where it trains */
     const uint8_t
         *kernel; /* what engine_kernel() gave for this mask and these options; null: compile */
     uint64_t kernel_size;
     bool
-        outline; /* for pass_memory: config.json and the mask alone are read. Only where it trains; nothing can be run */
+        outline; /* for gradients_memory: config.json and the mask alone are read. Only where it trains; nothing can be run */
 };
 
 struct encoder; /* internal: the backend, weights and kernels */
@@ -53,7 +53,7 @@ struct engine {
     enum element dtype;
     const char *device;                    /* "cpu", "cuda", "emulated" */
     bool trains, dropout, biased, outline; /* as it was asked for */
-    bool phases_cost; /* to measure phases the device waits after each: the pass takes longer */
+    bool phases_cost; /* to measure phases the device waits after each, which takes time */
     struct encoder *encoder;
 };
 
@@ -74,7 +74,7 @@ struct sequence {
     uint32_t count, first_part;
 };
 
-/* The phases of a pass. Their seconds add up over calls; they are those of the calling thread. */
+/* The phases of a forward pass. Their seconds add up over calls; they are those of the calling thread. */
 enum engine_phase {
     PHASE_EMBEDDINGS,
     PHASE_PROJECTION, /* query, key, value */
@@ -119,7 +119,7 @@ void engine_attention_destroy(struct attention *a); /* null is fine */
    may have recorded passes. */
 void engine_attention_swap(struct engine *g, struct attention *a);
 
-/* ---- a pass ---- */
+/* ---- forward pass ---- */
 
 struct backend;
 struct backend_workspace;

@@ -18,7 +18,7 @@ struct held {
     bool begins;   /* the first of a source character's decomposition */
 };
 
-struct pass {
+struct normaliser {
     struct words *w;
     const uint8_t *flags;
     const struct word_rules *rules;
@@ -40,7 +40,7 @@ void words_finish(struct words *w)
     *w = (struct words){0};
 }
 
-static void flush(struct pass *p)
+static void flush(struct normaliser *p)
 {
     struct words *w = p->w;
     if (w->chars == 0 || p->whole)
@@ -60,7 +60,7 @@ static void grow(struct words *w)
     w->end = memory_resize(w->end, w->capacity, sizeof *w->end);
 }
 
-static inline void append(struct pass *p, uint32_t point)
+static inline void append(struct normaliser *p, uint32_t point)
 {
     struct words *w = p->w;
     w->last = p->at.end;
@@ -81,7 +81,7 @@ static inline void append(struct pass *p, uint32_t point)
 }
 
 /* Takes a normalised code point: a space, punctuation, or part of a word. */
-static inline void put(struct pass *p, uint32_t point)
+static inline void put(struct normaliser *p, uint32_t point)
 {
     uint8_t flags = p->flags[point];
     if (p->whole || !(flags & (POINT_SPACE | POINT_PUNCTUATION))) {
@@ -95,7 +95,7 @@ static inline void put(struct pass *p, uint32_t point)
     }
 }
 
-static void put_lower(struct pass *p, uint32_t point)
+static void put_lower(struct normaliser *p, uint32_t point)
 {
     uint32_t lower[UNICODE_MAX_LOWER] = {point}, n = 1;
     if (p->rules->lowercase && !p->rules->google && p->flags[point] & POINT_LOWERED)
@@ -128,7 +128,7 @@ static void order(struct held *held, uint32_t count)
     }
 }
 
-static void release(struct pass *p)
+static void release(struct normaliser *p)
 {
     struct words *w = p->w;
     order(w->held, w->n_held);
@@ -141,7 +141,7 @@ static void release(struct pass *p)
     w->n_held = w->n_source = 0;
 }
 
-static void hold(struct pass *p, uint32_t point, bool begins, struct span source)
+static void hold(struct normaliser *p, uint32_t point, bool begins, struct span source)
 {
     struct words *w = p->w;
     *MEMORY_PUSH(w->held, w->n_held, w->held_capacity) =
@@ -152,7 +152,7 @@ static void hold(struct pass *p, uint32_t point, bool begins, struct span source
 }
 
 /* Canonical decomposition; combining points wait until the next starter. */
-static void decompose(struct pass *p, uint32_t point, bool begins, struct span source)
+static void decompose(struct normaliser *p, uint32_t point, bool begins, struct span source)
 {
     uint32_t part[UNICODE_MAX_DECOMPOSITION] = {point}, n = 1;
     if (p->flags[point] & POINT_DECOMPOSED)
@@ -172,7 +172,7 @@ static void decompose(struct pass *p, uint32_t point, bool begins, struct span s
     }
 }
 
-static void normalise(struct pass *p, uint32_t point, struct span source)
+static void normalise(struct normaliser *p, uint32_t point, struct span source)
 {
     if (p->rules->strip_accents) {
         decompose(p, point, true, source);
@@ -183,7 +183,7 @@ static void normalise(struct pass *p, uint32_t point, struct span source)
 }
 
 /* Google's order: lower case before anything else. */
-static void lower_first(struct pass *p, uint32_t point, struct span source)
+static void lower_first(struct normaliser *p, uint32_t point, struct span source)
 {
     uint32_t lower[UNICODE_MAX_LOWER] = {point}, n = 1;
     if (point == SIGMA_CAPITAL)
@@ -194,7 +194,7 @@ static void lower_first(struct pass *p, uint32_t point, struct span source)
         normalise(p, lower[k], source);
 }
 
-static void between_words(struct pass *p)
+static void between_words(struct normaliser *p)
 {
     if (p->w->n_held)
         release(p);
@@ -202,7 +202,7 @@ static void between_words(struct pass *p)
 }
 
 /* A blank of the text, or one that is put beside an ideograph. */
-static void take_blank(struct pass *p, uint32_t point, struct span source)
+static void take_blank(struct normaliser *p, uint32_t point, struct span source)
 {
     between_words(p);
     if (!p->whole)
@@ -211,7 +211,7 @@ static void take_blank(struct pass *p, uint32_t point, struct span source)
     append(p, point);
 }
 
-static void take(struct pass *p, uint32_t point, struct span source)
+static void take(struct normaliser *p, uint32_t point, struct span source)
 {
     uint8_t flags = p->flags[point];
     if (p->rules->clean && flags & POINT_DROPPED)
@@ -232,7 +232,7 @@ static void take(struct pass *p, uint32_t point, struct span source)
 }
 
 /* Fast path: ASCII without flags but a lower case goes straight into the word. */
-static inline bool take_letter(struct pass *p, uint8_t byte, uint32_t at)
+static inline bool take_letter(struct normaliser *p, uint8_t byte, uint32_t at)
 {
     if (byte >= 0x80 || p->flags[byte] & ~POINT_LOWERED || p->w->n_held)
         return false;
@@ -242,7 +242,7 @@ static inline bool take_letter(struct pass *p, uint8_t byte, uint32_t at)
     return true;
 }
 
-static void run(struct pass *p)
+static void run(struct normaliser *p)
 {
     const uint8_t *bytes = (const uint8_t *)p->text;
     for (uint32_t at = p->from, n = 1; at < p->to; at += n) {
@@ -259,15 +259,16 @@ static void run(struct pass *p)
 void words_split(struct words *w, const struct word_splitter *s, const char *text,
                  uint32_t from, uint32_t to)
 {
-    struct pass p = {w,     s->unicode->flags, s->rules,  text, from, to, {0, 0},
-                     false, s->sink,           s->context};
+    struct normaliser p = {w,     s->unicode->flags, s->rules,  text, from, to, {0, 0},
+                           false, s->sink,           s->context};
     run(&p);
 }
 
 void words_normalise(struct words *w, const struct word_splitter *s, const char *text,
                      uint32_t from, uint32_t to)
 {
-    struct pass p = {w, s->unicode->flags, s->rules, text, from, to, {0, 0}, true, NULL, NULL};
+    struct normaliser p = {w,   s->unicode->flags, s->rules, text, from, to, {0, 0}, true, NULL,
+                           NULL};
     w->size = w->chars = 0;
     run(&p);
     w->chars = 0;

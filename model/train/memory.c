@@ -16,7 +16,7 @@ static uint32_t masked_of(uint32_t length)
 }
 
 int train_memory_sizes(const struct engine *g, const struct memory_request *r,
-                       struct pass_sizes *ret, struct error *e)
+                       struct gradients_sizes *ret, struct error *e)
 {
     const uint32_t parts = r->accumulate ? r->accumulate : 1;
     if (!r->batch || parts > r->batch)
@@ -29,7 +29,7 @@ int train_memory_sizes(const struct engine *g, const struct memory_request *r,
     if (sequences * r->length > INT32_MAX / 2)
         return error_set(e, ERROR_INPUT, "--batch %u: at most %d tokens in one part", r->batch,
                          INT32_MAX / 2);
-    *ret = (struct pass_sizes){
+    *ret = (struct gradients_sizes){
         .sequences = (uint32_t)sequences,
         .tokens = (uint32_t)sequences * r->length,
         .longest = r->length,
@@ -42,9 +42,9 @@ int train_memory_sizes(const struct engine *g, const struct memory_request *r,
 int train_memory_predict(const struct engine *g, const struct memory_request *r,
                          struct train_memory *ret, struct error *e)
 {
-    struct pass_sizes s;
-    struct pass_memory p;
-    if (train_memory_sizes(g, r, &s, e) < 0 || pass_memory(g, &s, &p, e) < 0)
+    struct gradients_sizes s;
+    struct gradients_memory p;
+    if (train_memory_sizes(g, r, &s, e) < 0 || gradients_memory(g, &s, &p, e) < 0)
         return -1;
     const uint64_t bytes = memory_large_bytes(train_state_count(g) * sizeof(float));
     *ret = (struct train_memory){

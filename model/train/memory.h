@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What a step of pre-training takes, predicted from sizes and measured. */
 #pragma once
-#include "model/gradients/pass.h"
+#include "model/gradients/gradients.h"
 
 struct memory_request {
     uint32_t batch, accumulate; /* sequences of a step; parts that they are taken in, 0: 1 */
@@ -23,7 +23,7 @@ uint64_t train_memory_total(const struct train_memory *m);
 /* The sequences and tokens of the largest part of the batch. Fails where they are too many, or too long for the
    model. */
 int train_memory_sizes(const struct engine *g, const struct memory_request *r,
-                       struct pass_sizes *ret, struct error *e);
+                       struct gradients_sizes *ret, struct error *e);
 
 /* From sizes alone: the engine may be an outline. */
 int train_memory_predict(const struct engine *g, const struct memory_request *r,

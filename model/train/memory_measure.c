@@ -82,7 +82,7 @@ static uint32_t draw(uint64_t *state)
     return (uint32_t)(*state >> 33);
 }
 
-static struct train_batch batch_make(const struct engine *g, const struct pass_sizes *s)
+static struct train_batch batch_make(const struct engine *g, const struct gradients_sizes *s)
 {
     struct train_batch b = {
         .sequences = s->sequences, .tokens = s->tokens, .masked = s->masked};
@@ -127,14 +127,15 @@ struct subject {
     const struct memory_request *request;
     struct engine *engine;
     struct train_state *state;
-    struct pass_workspace *workspace;
+    struct gradients_workspace *workspace;
 };
 
-static int run_parts(const struct subject *s, const struct pass_sizes *sizes, struct error *e)
+static int run_parts(const struct subject *s, const struct gradients_sizes *sizes,
+                     struct error *e)
 {
     struct train_batch batch = batch_make(s->engine, sizes);
-    struct pass_loss loss = {0};
-    const struct pass_request r = {
+    struct batch_loss loss = {0};
+    const struct gradients_request r = {
         .engine = s->engine,
         .state = s->state,
         .batch = &batch,
@@ -146,12 +147,13 @@ static int run_parts(const struct subject *s, const struct pass_sizes *sizes, st
     };
     int result = 0;
     for (uint32_t k = 0; k < (s->request->accumulate > 1 ? 2 : 1) && result == 0; k++)
-        result = pass_run(&r, s->workspace, &loss, e);
+        result = gradients_compute(&r, s->workspace, &loss, e);
     batch_finish(&batch);
     return result;
 }
 
-static int run_step(const struct subject *s, const struct pass_sizes *sizes, struct error *e)
+static int run_step(const struct subject *s, const struct gradients_sizes *sizes,
+                    struct error *e)
 {
     const struct optimizer o = {.kind = OPTIMIZER_ADAMW,
                                 .beta1 = 0.9,
@@ -167,10 +169,10 @@ static int run_step(const struct subject *s, const struct pass_sizes *sizes, str
 
 static uint64_t attention_bytes(const struct subject *s)
 {
-    struct pass_array array[PASS_ATTENTION_ARRAYS];
+    struct gradients_array array[GRADIENTS_ATTENTION_ARRAYS];
     uint64_t ret = 0;
-    pass_attention_arrays(s->workspace, array);
-    for (uint32_t k = 0; k < PASS_ATTENTION_ARRAYS; k++)
+    gradients_attention_arrays(s->workspace, array);
+    for (uint32_t k = 0; k < GRADIENTS_ATTENTION_ARRAYS; k++)
         ret += resident_bytes(array[k].data, array[k].bytes);
     return ret;
 }
@@ -186,14 +188,14 @@ static int load(const char *folder, const struct engine_options *o, struct subje
     s->engine = engine_load(folder, o, e);
     if (!s->engine || train_state_new(s->engine, &s->state, e) < 0)
         return -1;
-    s->workspace = pass_workspace_new(s->engine);
+    s->workspace = gradients_workspace_new(s->engine);
     return engine_repack(s->engine, e);
 }
 
 static int measure(const char *folder, const struct engine_options *o, struct subject *s,
                    struct train_memory *ret, struct error *e)
 {
-    struct pass_sizes sizes;
+    struct gradients_sizes sizes;
     const uint64_t begin = settled_bytes();
     if (load(folder, o, s, e) < 0 || train_memory_sizes(s->engine, s->request, &sizes, e) < 0)
         return -1;

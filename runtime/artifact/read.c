@@ -219,7 +219,7 @@ static int read_target(struct reader *r, const struct datum *j, struct artifact 
         if (!strcmp(a->target[other].name, t->name))
             return error_set(r->e, ERROR_INPUT, "%s: %s is there twice", where, t->name);
     if (t->plan >= a->n_plans || t->launch.block_rows != a->plan[t->plan].block_rows)
-        return error_set(r->e, ERROR_INPUT, "%s: %s has no plan of its strip height", where,
+        return error_set(r->e, ERROR_INPUT, "%s: %s has no plan of its row block height", where,
                          t->name);
     const struct artifact_plan *p = &a->plan[t->plan];
     if ((p->forward.uses | p->transposed.uses) & ABI_SPLIT && !t->launch.partial_row)

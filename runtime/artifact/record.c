@@ -199,6 +199,7 @@ static int read_launch(const struct datum *j, const struct kernel_request *f,
                        struct launch_record *ret, const struct place *at)
 {
     const struct datum *backward = datum_member(j, "backward");
+    /* Two keys keep older names: strip_rows holds block_rows, state_row holds delta_row. */
     if (read_number32(j, "strip_rows", ABI_MAX_BLOCK_ROWS, &ret->block_rows, at) < 0 ||
         read_number(j, "state_row", max_row_bytes, &ret->delta_row, at) < 0 ||
         read_number(j, "pack_row", max_row_bytes, &ret->pack_row, at) < 0 ||

@@ -40,6 +40,7 @@ static json_t *kernels_json(const struct artifact_target *t)
 json_t *target_json(const struct artifact_target *t)
 {
     const struct launch_record *l = &t->launch;
+    /* Two keys keep older names: strip_rows holds block_rows, state_row holds delta_row. */
     return json_pack(
         "{s:s, s:s, s:I, s:I, s:o, s:o, s:I, s:I, s:I, s:I, s:I, s:o}", "name", t->name,
         "compiler", t->compiler, "plan", (json_int_t)t->plan, "strip_rows",

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Learns a bias beside the mask: P = softmax(S + X). The array X [H, n, n] is shared by the batch; the
+/* Learns a soft mask of the kind bias: P = softmax(S + X). The array X [H, n, n] is shared by the batch; the
    backward pass gives its gradient, summed over the batch. Each step must make out . grad_out smaller. */
 #include "example.h"
 

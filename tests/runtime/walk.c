@@ -93,7 +93,7 @@ static void walk_item(const struct plan_pass *p, uint32_t n, uint32_t block_rows
     must(index < p->n_items, "leave the items");
     struct walk w = {p, n, block_rows, p->items[index]};
     uint64_t cols = 0;
-    must(w.item.rows >= 1 && w.item.rows <= block_rows, "take more rows than a strip has");
+    must(w.item.rows >= 1 && w.item.rows <= block_rows, "take more rows than a row block has");
     visit(&w, w.item.rows - 1, 0);
     for (uint32_t k = 0; k < w.item.pieces; k++)
         cols += walk_piece(&w, (uint64_t)w.item.piece + k);

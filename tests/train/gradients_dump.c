@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What one pass computes, for gradient_oracle.py: gradients_dump FOLDER BATCH OUT.safetensors OPTION=VALUE...
+/* Loss and gradients of one batch, for gradient_oracle.py: gradients_dump FOLDER BATCH OUT.safetensors OPTION=VALUE...
    BATCH is text, a sequence a line: its sample, next sentence's label (-1: none), tokens of the first part, number of
    tokens, token ids, number of masked tokens, and a position and label for each. Prints the loss as JSON. */
 #include "masks/base/file.h"
 #include "masks/base/memory.h"
 #include "masks/safetensors.h"
-#include "model/gradients/pass.h"
+#include "model/gradients/gradients.h"
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -143,10 +143,10 @@ static void save(const char *path, const struct engine *g, const struct train_st
     safetensors_finish(&out);
 }
 
-static void run(int argc, char **argv, struct pass_request r, struct read_batch *b)
+static void run(int argc, char **argv, struct gradients_request r, struct read_batch *b)
 {
-    struct pass_workspace *w = pass_workspace_new(r.engine);
-    struct pass_loss loss = {0};
+    struct gradients_workspace *w = gradients_workspace_new(r.engine);
+    struct batch_loss loss = {0};
     struct error e = {0};
     const uint32_t parts = (uint32_t)atoi(option(argc, argv, "parts", "1")),
                    all = b->batch.sequences;
@@ -155,12 +155,12 @@ static void run(int argc, char **argv, struct pass_request r, struct read_batch 
         const uint32_t first = all * k / parts, end = all * (k + 1) / parts;
         train_batch_slice(&b->batch, first, end - first, &part, b->offsets, b->rows);
         r.batch = &part;
-        must(pass_run(&r, w, &loss, &e), &e);
+        must(gradients_compute(&r, w, &loss, &e), &e);
     }
     printf("{\"mlm\": %.17g, \"next\": %.17g, \"masked\": %" PRIu64
            ", \"masked_right\": %" PRIu64 ", \"next_right\": %" PRIu64 "}\n",
            loss.mlm, loss.next, loss.masked, loss.masked_right, loss.next_right);
-    pass_workspace_destroy(w);
+    gradients_workspace_destroy(w);
 }
 
 static enum recompute recompute(const char *name)
@@ -181,13 +181,14 @@ int main(int argc, char **argv)
         b.batch.next_label = NULL;
     }
     struct engine *g = load(argc, argv, b.pairs);
-    struct pass_request r = {.engine = g,
-                             .seed = strtoull(option(argc, argv, "seed", "1"), NULL, 10),
-                             .hidden_dropout = atof(option(argc, argv, "hidden", "0")),
-                             .attention_dropout = atof(option(argc, argv, "attention", "0")),
-                             .mlm_weight = b.batch.masked ? 1.0 / b.batch.masked : 0,
-                             .next_weight = 1.0 / b.batch.sequences,
-                             .recompute = recompute(option(argc, argv, "recompute", "none"))};
+    struct gradients_request r = {
+        .engine = g,
+        .seed = strtoull(option(argc, argv, "seed", "1"), NULL, 10),
+        .hidden_dropout = atof(option(argc, argv, "hidden", "0")),
+        .attention_dropout = atof(option(argc, argv, "attention", "0")),
+        .mlm_weight = b.batch.masked ? 1.0 / b.batch.masked : 0,
+        .next_weight = 1.0 / b.batch.sequences,
+        .recompute = recompute(option(argc, argv, "recompute", "none"))};
     must(train_state_new(g, &r.state, &e), &e);
 
     must(engine_repack(g, &e), &e);

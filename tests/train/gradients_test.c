@@ -37,7 +37,7 @@ static double next_loss(const struct plain_bert *b, const double *x, uint32_t la
     return cross_entropy(z, 2, label);
 }
 
-static double sequence_loss(const struct plain_bert *b, const struct pass_request *r,
+static double sequence_loss(const struct plain_bert *b, const struct gradients_request *r,
                             uint32_t s)
 {
     const struct train_batch *batch = r->batch;
@@ -57,7 +57,7 @@ static double sequence_loss(const struct plain_bert *b, const struct pass_reques
     return loss;
 }
 
-static double plain_loss(const struct plain_bert *b, const struct pass_request *r)
+static double plain_loss(const struct plain_bert *b, const struct gradients_request *r)
 {
     double loss = 0;
 #pragma omp parallel for reduction(+ : loss) num_threads(2) schedule(dynamic, 1)
@@ -68,7 +68,7 @@ static double plain_loss(const struct plain_bert *b, const struct pass_request *
 
 /* ---- differences ---- */
 
-typedef double loss_function(void *context, const struct pass_request *r);
+typedef double loss_function(void *context, const struct gradients_request *r);
 
 /* Moves a piece by distance * direction, exactly as far as f32 can say. */
 static void move(struct train_state *s, const struct piece *p, const float *from,
@@ -83,7 +83,7 @@ struct slope {
     double loss, gradient, size;
 };
 
-static struct slope slope_of(const struct pass_request *r, const struct piece *p,
+static struct slope slope_of(const struct gradients_request *r, const struct piece *p,
                              float distance, loss_function *loss, void *context)
 {
     struct train_state *s = r->state;
@@ -123,7 +123,7 @@ struct difference {
    for is in the pass, which computes all gradients; whether they are right the other builds say of each. */
 static uint32_t one_in = 1, next_first;
 
-static void gradients_must_fit(const char *name, const struct pass_request *r,
+static void gradients_must_fit(const char *name, const struct gradients_request *r,
                                const struct difference *d)
 {
     for (uint32_t k = next_first++ % one_in; k < r->state->pieces; k += one_in) {
@@ -141,7 +141,7 @@ static void gradients_must_fit(const char *name, const struct pass_request *r,
 /* Sequences of 1 and 17 tokens: the plain loss takes its time. */
 enum { FEW_FIRST = 2, FEW = 2 };
 
-static double float64_loss(void *context, const struct pass_request *r)
+static double float64_loss(void *context, const struct gradients_request *r)
 {
     return plain_loss(context, r);
 }
@@ -158,13 +158,13 @@ static void equals_float64(void **unused)
         struct mask *m = model_mask(c->mask, &s.engine->config, &e);
         struct plain_bert plain = {&s.engine->config, &s.engine->weights, m,
                                    strcmp(c->transform, "softmax") != 0, c->lambda};
-        struct pass_request r = subject_request(&s);
+        struct gradients_request r = subject_request(&s);
         struct train_batch few;
         int32_t offsets[SEQUENCES + 1];
         uint32_t rows[MASKED];
         train_batch_slice(&s.batch, FEW_FIRST, FEW, &few, offsets, rows);
         r.batch = &few;
-        struct pass_loss loss = subject_run(&s, &r);
+        struct batch_loss loss = subject_run(&s, &r);
         assert_true(fabs(total_loss(&r, &loss) - plain_loss(&plain, &r)) <= 1e-5);
         gradients_must_fit(c->name, &r,
                            &(struct difference){1e-6F, 1e-4, 1e-12, float64_loss, &plain});
@@ -173,19 +173,19 @@ static void equals_float64(void **unused)
     }
 }
 
-static double own_loss(void *context, const struct pass_request *r)
+static double own_loss(void *context, const struct gradients_request *r)
 {
     struct train_subject *s = context;
     struct error e = {0};
-    struct pass_loss loss = {0};
-    struct pass_workspace *w = s->workspace;
+    struct batch_loss loss = {0};
+    struct gradients_workspace *w = s->workspace;
     struct train_state aside = *r->state;
-    struct pass_request without = *r;
+    struct gradients_request without = *r;
     if (engine_repack(r->engine, &e) < 0)
         fail_msg("%s", e.text);
     aside.gradient = memory_new(aside.count, sizeof(float));
     without.state = &aside;
-    if (pass_run(&without, w, &loss, &e) < 0)
+    if (gradients_compute(&without, w, &loss, &e) < 0)
         fail_msg("%s", e.text);
     free(aside.gradient);
     return total_loss(r, &loss);
@@ -201,10 +201,10 @@ static void fits_with_dropout(void **unused)
         random_model(1, 64, 4, 2, k ? "silu" : "gelu");
         subject_begin(&s, &(struct subject_options){k ? "longformer(5,2)" : "dense",
                                                     transforms[k], ELEMENT_F32, 2});
-        struct pass_request r = subject_request(&s);
+        struct gradients_request r = subject_request(&s);
         r.hidden_dropout = 0.2;
         r.attention_dropout = 0.2;
-        struct pass_loss loss = subject_run(&s, &r);
+        struct batch_loss loss = subject_run(&s, &r);
         assert_true(isfinite(total_loss(&r, &loss)));
         gradients_must_fit(transforms[k], &r,
                            &(struct difference){1e-4F, 0.03, 3e-6, own_loss, &s});

@@ -45,38 +45,38 @@ void subject_begin(struct train_subject *s, const struct subject_options *o)
     if (!s->engine || train_state_new(s->engine, &s->state, &e) < 0 ||
         (!o->as_loaded && engine_repack(s->engine, &e) < 0))
         fail_msg("%s", e.text);
-    s->workspace = pass_workspace_new(s->engine);
+    s->workspace = gradients_workspace_new(s->engine);
     make_batch(s, o->no_pairs);
 }
 
 void subject_end(struct train_subject *s)
 {
-    pass_workspace_destroy(s->workspace);
+    gradients_workspace_destroy(s->workspace);
     engine_destroy(s->engine);
     train_state_destroy(s->state);
 }
 
-struct pass_request subject_request(const struct train_subject *s)
+struct gradients_request subject_request(const struct train_subject *s)
 {
-    return (struct pass_request){.engine = s->engine,
-                                 .state = s->state,
-                                 .batch = &s->batch,
-                                 .seed = 5,
-                                 .mlm_weight = 1.0 / s->batch.masked,
-                                 .next_weight = 1.0 / s->batch.sequences};
+    return (struct gradients_request){.engine = s->engine,
+                                      .state = s->state,
+                                      .batch = &s->batch,
+                                      .seed = 5,
+                                      .mlm_weight = 1.0 / s->batch.masked,
+                                      .next_weight = 1.0 / s->batch.sequences};
 }
 
-struct pass_loss subject_run(struct train_subject *s, const struct pass_request *r)
+struct batch_loss subject_run(struct train_subject *s, const struct gradients_request *r)
 {
     struct error e = {0};
-    struct pass_loss loss = {0};
+    struct batch_loss loss = {0};
     memset(s->state->gradient, 0, s->state->count * sizeof(float));
-    if (pass_run(r, s->workspace, &loss, &e) < 0)
+    if (gradients_compute(r, s->workspace, &loss, &e) < 0)
         fail_msg("%s", e.text);
     return loss;
 }
 
-double total_loss(const struct pass_request *r, const struct pass_loss *l)
+double total_loss(const struct gradients_request *r, const struct batch_loss *l)
 {
     return r->mlm_weight * l->mlm + r->next_weight * l->next;
 }

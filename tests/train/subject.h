@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A random model that trains and a random batch: what the tests of passes share. What cannot be made fails the test. */
+/* A random model that trains and a random batch: shared by the tests of gradients. What cannot be made fails the test. */
 #pragma once
-#include "model/gradients/pass.h"
+#include "model/gradients/gradients.h"
 #include "tests/model/random_bert.h"
 
 enum { MASKED = 60 };
@@ -9,7 +9,7 @@ enum { MASKED = 60 };
 struct train_subject {
     struct engine *engine;
     struct train_state *state;
-    struct pass_workspace *workspace;
+    struct gradients_workspace *workspace;
     struct batch tokens;
     struct train_batch batch; /* of these */
     int32_t offsets[SEQUENCES + 1];
@@ -30,8 +30,8 @@ void subject_begin(struct train_subject *s, const struct subject_options *o);
 void subject_end(struct train_subject *s);
 
 /* A request over the whole batch: no dropout, weights of the mean. */
-struct pass_request subject_request(const struct train_subject *s);
+struct gradients_request subject_request(const struct train_subject *s);
 /* Clears the gradients and runs. */
-struct pass_loss subject_run(struct train_subject *s, const struct pass_request *r);
+struct batch_loss subject_run(struct train_subject *s, const struct gradients_request *r);
 /* The request's loss. */
-double total_loss(const struct pass_request *r, const struct pass_loss *l);
+double total_loss(const struct gradients_request *r, const struct batch_loss *l);

@@ -2,7 +2,7 @@
 /* maskbert's training as a shared library for tools/bert-peers --train, which calls it by ctypes: a model, one batch,
    whole steps over it. Not installed; the functions are stated here alone. */
 #include "masks/base/memory.h"
-#include "model/gradients/pass.h"
+#include "model/gradients/gradients.h"
 #include "model/train/optimizer.h"
 #include <omp.h>
 #include <stdio.h>
@@ -18,7 +18,7 @@ enum part { CLEAR, PASS, OPTIMIZER, REPACK, PART_COUNT };
 struct trainer {
     struct engine *engine;
     struct train_state *state;
-    struct pass_workspace *workspace;
+    struct gradients_workspace *workspace;
     struct train_batch batch;
     uint64_t steps;
     double seconds[PART_COUNT];
@@ -58,7 +58,7 @@ static int load(struct trainer *t, const char *folder, const struct engine_optio
     t->engine = engine_load(folder, o, e);
     if (!t->engine || train_state_new(t->engine, &t->state, e) < 0)
         return -1;
-    t->workspace = pass_workspace_new(t->engine);
+    t->workspace = gradients_workspace_new(t->engine);
     return engine_repack(t->engine, e);
 }
 
@@ -119,24 +119,24 @@ static void clear(struct trainer *t)
         gradient[k] = 0;
 }
 
-static int run_pass(struct trainer *t, const double dropout[2], struct pass_loss *loss,
+static int run_pass(struct trainer *t, const double dropout[2], struct batch_loss *loss,
                     struct error *e)
 {
-    const struct pass_request r = {.engine = t->engine,
-                                   .state = t->state,
-                                   .batch = &t->batch,
-                                   .seed = t->steps,
-                                   .hidden_dropout = dropout[0],
-                                   .attention_dropout = dropout[1],
-                                   .mlm_weight = 1.0 / t->batch.masked,
-                                   .next_weight = 1.0 / t->batch.sequences};
-    return pass_run(&r, t->workspace, loss, e);
+    const struct gradients_request r = {.engine = t->engine,
+                                        .state = t->state,
+                                        .batch = &t->batch,
+                                        .seed = t->steps,
+                                        .hidden_dropout = dropout[0],
+                                        .attention_dropout = dropout[1],
+                                        .mlm_weight = 1.0 / t->batch.masked,
+                                        .next_weight = 1.0 / t->batch.sequences};
+    return gradients_compute(&r, t->workspace, loss, e);
 }
 
 int trainer_gradients(struct trainer *t, double ret_loss[2], char *text)
 {
     struct error e = {0};
-    struct pass_loss loss = {0};
+    struct batch_loss loss = {0};
     clear(t);
     if (run_pass(t, (const double[]){0, 0}, &loss, &e) < 0) {
         tell(&e, text);
@@ -167,7 +167,7 @@ int trainer_step(struct trainer *t, double hidden_dropout, double attention_drop
 {
     static const struct optimizer adamw = {OPTIMIZER_ADAMW, 0.9, 0.999, 1e-6, 0.01, 1.0, true};
     struct error e = {0};
-    struct pass_loss loss = {0};
+    struct batch_loss loss = {0};
     double since = omp_get_wtime();
     t->steps++;
     clear(t);
@@ -201,7 +201,7 @@ void trainer_close(struct trainer *t)
 {
     if (!t)
         return;
-    pass_workspace_destroy(t->workspace);
+    gradients_workspace_destroy(t->workspace);
     engine_destroy(t->engine);
     train_state_destroy(t->state);
     batch_finish(&t->batch);

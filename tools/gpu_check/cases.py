@@ -80,7 +80,7 @@ def wanted(o, kernel):
 
 
 def of_head_dim(mask, short, head_dim, dtypes):
-    """Heads in shared memory where they fit, and streamed; f32 and tf32 stream at any length."""
+    """The resident family where heads fit in shared memory, and longer masks of all dtypes."""
     return [Kernel(mask, short, "bf16", head_dim), *(Kernel(mask, 4 * short, d, head_dim) for d in dtypes)]
 
 
@@ -103,8 +103,8 @@ def verified(o):
 
 
 def sanitized(o):
-    """Kernels of the stage sanitize: one of each kind first, then every mask with heads in shared memory and streamed,
-    every head dimension and each bias."""
+    """Kernels of the stage sanitize: one of each kind first, then every mask in the resident and the tiled family,
+    every head dimension and each kind of soft mask."""
     masks, short = chosen_masks(o), min(chosen_lengths(o, (128,)))
     first = [Kernel(m, short, "bf16") for m in masks[-2:] + masks[:3]] + [Kernel(masks[0], short, "f32")]
     first += [k for n, k in enumerate(Kernel(*v[:5]) for v in VARIANTS) if n in SANITIZED and wanted(o, k)]

@@ -131,8 +131,8 @@ static int prepare(const struct prepare_options *p, struct prepare_stats *ret, s
 static bool go_on(const struct prepare_progress *p)
 {
     char line[128], what[40];
-    snprintf(what, sizeof what, p->pass ? "drawing samples %.0f" : "%.0f MB read",
-             p->pass ? p->pass : (double)p->bytes * 1e-6);
+    snprintf(what, sizeof what, p->round ? "drawing samples %.0f" : "%.0f MB read",
+             p->round ? p->round : (double)p->bytes * 1e-6);
     snprintf(line, sizeof line, "%s, %" PRIu64 " documents, %.1f million tokens", what,
              p->documents, (double)p->tokens * 1e-6);
     session_tell(line);

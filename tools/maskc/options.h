@@ -31,7 +31,7 @@ enum option_id {
     OPTION_KV_HEADS,
     OPTION_KV_LENGTH,
     OPTION_ALIGN,
-    OPTION_BIAS, /* --bias bias|scale */
+    OPTION_BIAS, /* --soft bias|scale */
     OPTION_MACHINE,
     OPTION_FAMILY,
     /* what snap looks for */
@@ -59,7 +59,7 @@ enum option_id {
     OPTION_DROPOUT_MEASURED, /* the same, of bench */
     OPTION_SEED,
     OPTION_SAMPLES,
-    OPTION_BIAS_ARRAY, /* --bias FILE */
+    OPTION_BIAS_ARRAY, /* --soft FILE */
     OPTION_DIAGONALS,
     /* the output */
     OPTION_OUTPUT,
@@ -106,7 +106,7 @@ struct options {
     struct calibration *calibration; /* stored for this machine, or null; main's */
     uint32_t head_dim;
     bool with_dropout, forward_only;
-    const char *bias; /* bias or scale */
+    const char *bias; /* of --soft: bias or scale */
     uint32_t kv_heads, kv_length;
     const char *align; /* start or end */
 

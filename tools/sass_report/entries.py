@@ -5,7 +5,7 @@ A product of 16 x 8 entries over the head dimension D is ceil(D / 16) HMMA.16816
 with depth T (sum of 16 per HMMA.16816, 8 per HMMA.1688) has T / (16 ceil(D / 16)) fragments times products.
 Each entry of a fragment takes one exp2 of softmax, 4 MUFU.EX2 of the warp for 16 x 8 entries. The number of
 products is the smallest whose fragments come out whole and no more than MUFU.EX2 allows; where a loop has no
-exp2 it is 1 in the phases of the short backward, else what the kernel's table says.
+exp2 it is 1 in the phases of the resident backward kernel, else what the kernel's table says.
 """
 import dataclasses
 
@@ -20,8 +20,8 @@ MOST_PRODUCTS = 8
 # without dS K and with P dO, dS Q; all of the backward five.
 PRODUCTS = {"attention_forward": 2, "attention_dq": 3, "attention_dkv": 4, "attention_short_forward": 2,
             "attention_short_backward": 5, "flash_fwd": 2, "flash_bwd": 5}
-PHASED = ("attention_short_backward",)  # several main loops, one after another
-STREAMS = ("attention_forward", "attention_dq", "attention_dkv")  # copy columns in their main loops
+PHASED = ("attention_short_backward",)  # of the resident family: several main loops, one after another
+TILED = ("attention_forward", "attention_dq", "attention_dkv")  # copy columns in their main loops
 
 
 @dataclasses.dataclass
@@ -55,10 +55,10 @@ def with_products(code, blocks, loop):
     return has(code, blocks, loop, lambda i: i.base == "HMMA")
 
 
-def marked(code, blocks, loop, streams):
+def marked(code, blocks, loop, tiled):
     """It has products, and what a turn over a group has beside them: copies of the next one, or exp2."""
     return with_products(code, blocks, loop) and has(
-        code, blocks, loop, (lambda i: i.base == "LDGSTS") if streams else classes.is_exp2)
+        code, blocks, loop, (lambda i: i.base == "LDGSTS") if tiled else classes.is_exp2)
 
 
 def innermost(loops, chosen):
@@ -72,10 +72,10 @@ def bare_loops(code, blocks, loops, turns):
     return [x for x in free if x.parent not in free]
 
 
-def main_loops(code, blocks, loops, streams):
+def main_loops(code, blocks, loops, tiled):
     """The innermost loops that are marked; in kernels of several phases also those without exp2."""
-    turns = innermost(loops, [x for x in loops if marked(code, blocks, x, streams)])
-    if not streams:
+    turns = innermost(loops, [x for x in loops if marked(code, blocks, x, tiled)])
+    if not tiled:
         turns += bare_loops(code, blocks, loops, turns)
     return sorted(turns, key=lambda loop: blocks[loop.header].first)
 
@@ -83,7 +83,7 @@ def main_loops(code, blocks, loops, streams):
 # ---- ways ----
 
 # What a way is chosen by, after its products, copies and barriers: the sign of what few groups need (the exp2 of
-# a new maximum, a row's own fragments), of floating-point instructions (hiding takes some; streaming kernels
+# a new maximum, a row's own fragments), of floating-point instructions (hiding takes some; tiled kernels
 # have a text without), and of its length.
 WHOLE, PARTIAL, LONGEST = (-1, -1, 1), (-1, 0, 1), (0, 0, 1)
 
@@ -139,7 +139,7 @@ def set_repeats(turns, name):
 
 def turn_of(kernel, blocks, loop, loops, head_dim):
     """A loop as a Turn; a way is one of all its entries only if it has their exp2."""
-    code, streams = kernel.code, family_of(kernel.name) in STREAMS
+    code, tiled = kernel.code, family_of(kernel.name) in TILED
     longest = way(code, blocks, loop, loops, LONGEST)
     products, found = entries_of(longest, kernel.name, head_dim)
     least = EXP2_OF_FRAGMENT * found // FRAGMENT if exp2_of(longest) else 0
@@ -149,7 +149,7 @@ def turn_of(kernel, blocks, loop, loops, head_dim):
         return made if exp2_of(made) >= least else longest
 
     partial = chosen(PARTIAL)
-    return Turn(code[blocks[loop.header].first].address, chosen(WHOLE) if streams else partial, len(partial),
+    return Turn(code[blocks[loop.header].first].address, chosen(WHOLE) if tiled else partial, len(partial),
                 len(longest), products, found, [(blocks[k].first, blocks[k].end) for k in sorted(loop.body)])
 
 
@@ -157,7 +157,7 @@ def turns_of(kernel, head_dim):
     """The main loops of a kernel, each as a Turn."""
     blocks = flow.blocks_of(kernel.code)
     loops = flow.loops_of(kernel.code, blocks)
-    found = main_loops(kernel.code, blocks, loops, family_of(kernel.name) in STREAMS)
+    found = main_loops(kernel.code, blocks, loops, family_of(kernel.name) in TILED)
     made = [turn_of(kernel, blocks, loop, loops, head_dim) for loop in found]
     set_repeats(made, kernel.name)
     return [t for t in made if t.code]

@@ -127,8 +127,8 @@ static int mark_split(struct checker *c, const struct abi_item *item, uint32_t r
 static int check_item(struct checker *c, const struct abi_item *item)
 {
     if (!rows_fit(c, item))
-        return checker_fail(c, "rows outside of the mask or of the strip's grid", item->row0,
-                            0);
+        return checker_fail(c, "rows outside of the mask or of the row block's grid",
+                            item->row0, 0);
     if (!partial_slots_fit(c->pass, item))
         return checker_fail(c, "seats that are not there", item->row0, 0);
     memset(c->visited, 0, sizeof c->visited);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Under the backends cuda and emulated: memory, products of matrices and encoder ops on a device. Both
-   backends run the same passes (gpu/) over a driver of their own: "cuda" is the driver API and cuBLASLt,
+   backends run the same forward pass (gpu/) over a driver of their own: "cuda" is the driver API and cuBLASLt,
    both looked for at run time; "emulated" runs the encoder ops' CUDA text on this CPU, and plain loops for
    products.
 

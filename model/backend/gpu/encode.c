@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The encoder's pass on a driver: every step over the whole batch. A driver that records gets few sizes of
+/* The encoder's forward pass on a driver: every step over the whole batch. A driver that records gets few sizes of
    batches: tokens, sequences and the longest sequence are rounded up. What is added is empty sequences, and
    rows that nobody reads. */
 #include "masks/base/memory.h"
@@ -9,7 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-struct pass {
+struct gpu_batch {
     const struct encode_request *request;
     const struct engine *g;
     const struct encoder *c;
@@ -21,7 +21,8 @@ struct pass {
 };
 
 /* The time of a phase is known when the stream has nothing left to do. */
-static int lap(const struct pass *p, enum engine_phase phase, double *since, struct error *e)
+static int lap(const struct gpu_batch *p, enum engine_phase phase, double *since,
+               struct error *e)
 {
     if (!p->seconds)
         return 0;
@@ -35,7 +36,7 @@ static int lap(const struct pass *p, enum engine_phase phase, double *since, str
 
 /* ---- steps ---- */
 
-static int product(const struct pass *p, const struct linear *l, enum gpu_buffer x,
+static int product(const struct gpu_batch *p, const struct linear *l, enum gpu_buffer x,
                    enum gpu_buffer y, struct error *e)
 {
     void **at = p->memory->buffer;
@@ -43,7 +44,7 @@ static int product(const struct pass *p, const struct linear *l, enum gpu_buffer
 }
 
 /* sum = x W^T */
-static int plain_product(const struct pass *p, const struct linear *l, enum gpu_buffer x,
+static int plain_product(const struct gpu_batch *p, const struct linear *l, enum gpu_buffer x,
                          struct error *e)
 {
     void **at = p->memory->buffer;
@@ -53,7 +54,7 @@ static int plain_product(const struct pass *p, const struct linear *l, enum gpu_
 }
 
 /* hidden = norm(sum + bias + hidden) */
-static int add_norm(const struct pass *p, const struct norm *n, const float *bias,
+static int add_norm(const struct gpu_batch *p, const struct norm *n, const float *bias,
                     struct error *e)
 {
     void **at = p->memory->buffer;
@@ -68,7 +69,7 @@ static int add_norm(const struct pass *p, const struct norm *n, const float *bia
     return gpu_run_op(p->memory, ENCODER_OP_NORM, &args, e);
 }
 
-static int embed(const struct pass *p, struct error *e)
+static int embed(const struct gpu_batch *p, struct error *e)
 {
     const struct embeddings *m = &p->c->embeddings;
     const uint32_t *input = p->memory->buffer[BUFFER_INPUT], tokens = p->size.tokens;
@@ -86,14 +87,14 @@ static int embed(const struct pass *p, struct error *e)
     return gpu_run_op(p->memory, ENCODER_OP_EMBED, &args, e);
 }
 
-static int project(const struct pass *p, uint32_t layer, struct error *e)
+static int project(const struct gpu_batch *p, uint32_t layer, struct error *e)
 {
     return product(p, &p->c->layer[layer].projection, BUFFER_HIDDEN, BUFFER_PROJECTION, e);
 }
 
 /* ---- attention ---- */
 
-static struct attention_call make_call(const struct pass *p, uint32_t layer)
+static struct attention_call make_call(const struct gpu_batch *p, uint32_t layer)
 {
     void **at = p->memory->buffer;
     const uint32_t *input = at[BUFFER_INPUT];
@@ -114,7 +115,7 @@ static struct attention_call make_call(const struct pass *p, uint32_t layer)
 }
 
 /* A watch sees copies on the host. */
-static int show(const struct pass *p, uint32_t layer, struct error *e)
+static int show(const struct gpu_batch *p, uint32_t layer, struct error *e)
 {
     const struct attention *a = &p->c->attention;
     const struct engine_watch *w = p->workspace->watch;
@@ -134,7 +135,7 @@ static int show(const struct pass *p, uint32_t layer, struct error *e)
     return r;
 }
 
-static int attend(const struct pass *p, uint32_t layer, struct error *e)
+static int attend(const struct gpu_batch *p, uint32_t layer, struct error *e)
 {
     struct attention_call call = make_call(p, layer);
     if (p->workspace->watch && show(p, layer, e) < 0)
@@ -144,7 +145,7 @@ static int attend(const struct pass *p, uint32_t layer, struct error *e)
 
 /* ---- all of it ---- */
 
-static int run_layer(const struct pass *p, uint32_t k, double *since, struct error *e)
+static int run_layer(const struct gpu_batch *p, uint32_t k, double *since, struct error *e)
 {
     const struct layer *l = &p->c->layer[k];
     if (attend(p, k, e) < 0 || lap(p, PHASE_ATTENTION, since, e) < 0 ||
@@ -164,7 +165,7 @@ static int run_layer(const struct pass *p, uint32_t k, double *since, struct err
 
 static int run(const void *context, struct error *e)
 {
-    const struct pass *p = context;
+    const struct gpu_batch *p = context;
     double since = omp_get_wtime();
     if (embed(p, e) < 0 || lap(p, PHASE_EMBEDDINGS, &since, e) < 0 || project(p, 0, e) < 0 ||
         lap(p, PHASE_PROJECTION, &since, e) < 0)
@@ -176,9 +177,9 @@ static int run(const void *context, struct error *e)
 }
 
 /* Who watches or measures needs the steps one by one. */
-static int run_or_replay(const struct pass *p, struct error *e)
+static int run_or_replay(const struct gpu_batch *p, struct error *e)
 {
-    const struct gpu_pass all = {run, p, p->size};
+    const struct gpu_replayable all = {run, p, p->size};
     return !p->driver->rounds_up || p->workspace->watch || p->seconds
                ? run(p, e)
                : gpu_run_or_replay(p->memory, &all, e);
@@ -195,7 +196,7 @@ static uint32_t round_up(uint32_t x, uint32_t least)
     return (x + step - 1) / step * step;
 }
 
-static struct batch_size size_of(const struct pass *p)
+static struct batch_size size_of(const struct gpu_batch *p)
 {
     const uint32_t tokens = p->workspace->tokens, n = p->workspace->sequences;
     const uint32_t longest = p->request->longest, rounded = round_up(longest, 16);
@@ -206,12 +207,12 @@ static struct batch_size size_of(const struct pass *p)
 }
 
 /* u32 of BUFFER_INPUT */
-static uint64_t input_words(const struct pass *p)
+static uint64_t input_words(const struct gpu_batch *p)
 {
     return 3 * (uint64_t)p->size.tokens + p->size.sequences + 1;
 }
 
-static int grow(const struct pass *p, struct error *e)
+static int grow(const struct gpu_batch *p, struct error *e)
 {
     const struct model_config *m = &p->g->config;
     uint64_t element = element_bytes(p->g->dtype), columns = attention_columns(m);
@@ -231,7 +232,7 @@ static int grow(const struct pass *p, struct error *e)
 }
 
 /* The host's side of BUFFER_INPUT. Sequences that were added are empty, at the end. */
-static void stage(const struct pass *p)
+static void stage(const struct gpu_batch *p)
 {
     const struct sequence *list = p->request->list;
     const uint32_t all = p->size.tokens, n = p->workspace->sequences;
@@ -251,7 +252,7 @@ static void stage(const struct pass *p)
         begin[s] = (uint32_t)p->workspace->offsets[s < n ? s : n];
 }
 
-static int run_batch(const struct pass *p, struct error *e)
+static int run_batch(const struct gpu_batch *p, struct error *e)
 {
     struct gpu *gpu = p->c->state->gpu;
     struct backend_workspace *m = p->memory;
@@ -266,13 +267,13 @@ static int run_batch(const struct pass *p, struct error *e)
 
 int gpu_encode(const struct encode_request *r, struct error *e)
 {
-    struct pass p = {.request = r,
-                     .g = r->engine,
-                     .c = r->engine->encoder,
-                     .driver = r->engine->encoder->state->driver,
-                     .workspace = r->workspace,
-                     .memory = gpu_workspace_of(r->engine, r->workspace, e),
-                     .seconds = r->workspace->seconds};
+    struct gpu_batch p = {.request = r,
+                          .g = r->engine,
+                          .c = r->engine->encoder,
+                          .driver = r->engine->encoder->state->driver,
+                          .workspace = r->workspace,
+                          .memory = gpu_workspace_of(r->engine, r->workspace, e),
+                          .seconds = r->workspace->seconds};
     if (!p.memory)
         return -1;
     p.size = size_of(&p);

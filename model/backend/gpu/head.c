@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Heads on a driver: rows of the hidden states that the last pass left there go through one product or
+/* Heads on a driver: rows of the hidden states that the last batch left there go through one product or
    two. */
 #include "masks/base/memory.h"
 #include "model/backend/gpu/workspace.h"

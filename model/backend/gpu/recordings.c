@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Recordings of passes. A workspace keeps the last few sizes of batches. */
+/* Recordings of forward passes. A workspace keeps the last few sizes of batches. */
 #include "model/backend/gpu/workspace.h"
 #include <string.h>
 
@@ -36,26 +36,27 @@ static void remember(struct backend_workspace *m, const struct batch_size *size)
     m->next = (m->next + 1) % MOST_RECORDINGS;
 }
 
-static int record(struct backend_workspace *m, const struct gpu_pass *pass, struct recorded *to,
-                  struct error *e)
+static int record(struct backend_workspace *m, const struct gpu_replayable *batch,
+                  struct recorded *to, struct error *e)
 {
     const struct backend_state *s = m->state;
     struct error ignored;
     if (s->driver->record(s->gpu, &m->stream, e) < 0)
         return -1;
-    int r = pass->run(pass->context, e);
+    int r = batch->run(batch->context, e);
     to->recording = s->driver->record_end(s->gpu, &m->stream, r < 0 ? &ignored : e);
     return r < 0 || !to->recording ? -1 : 0;
 }
 
-int gpu_run_or_replay(struct backend_workspace *m, const struct gpu_pass *pass, struct error *e)
+int gpu_run_or_replay(struct backend_workspace *m, const struct gpu_replayable *batch,
+                      struct error *e)
 {
-    struct recorded *r = find(m, &pass->size);
+    struct recorded *r = find(m, &batch->size);
     if (!r) {
-        remember(m, &pass->size);
-        return pass->run(pass->context, e);
+        remember(m, &batch->size);
+        return batch->run(batch->context, e);
     }
-    if (!r->recording && record(m, pass, r, e) < 0)
+    if (!r->recording && record(m, batch, r, e) < 0)
         return -1;
     return m->state->driver->replay(m->state->gpu, &m->stream, r->recording, e);
 }

@@ -65,12 +65,12 @@ int gpu_run_product(struct backend_workspace *m, const struct linear *l, uint32_
 /* ---- recordings.c ---- */
 
 void gpu_forget_all(struct backend_workspace *m);
-/* Runs `pass` for batches of a size: as it is the first time, recorded the second time, replayed from then
-   on. */
-struct gpu_pass {
+/* The launches of a batch, which depend on its size only. */
+struct gpu_replayable {
     int (*run)(const void *context, struct error *e);
     const void *context;
     struct batch_size size;
 };
-int gpu_run_or_replay(struct backend_workspace *m, const struct gpu_pass *pass,
+/* Runs the first batch of a size, records the second and replays that recording for all others. */
+int gpu_run_or_replay(struct backend_workspace *m, const struct gpu_replayable *batch,
                       struct error *e);

@@ -43,11 +43,11 @@ static void make_arrays(struct learner *l)
     l->bias = new_floats(s->layers * layer);
     l->d_bias = new_floats(s->layers * part);
     l->part = new_floats(part);
-    l->pass = (struct pass_bias){.value = l->bias,
-                                 .per_layer = s->layers > 1,
-                                 .diagonals = sampling_diagonals(s),
-                                 .gradient = l->d_bias,
-                                 .part = l->part};
+    l->trained = (struct trained_bias){.value = l->bias,
+                                       .per_layer = s->layers > 1,
+                                       .diagonals = sampling_diagonals(s),
+                                       .gradient = l->d_bias,
+                                       .part = l->part};
 }
 
 int learner_new(const struct learn_options *o, const struct model_config *c, uint64_t seed,
@@ -105,7 +105,7 @@ static void make_bias(struct learner *l, const struct learn_options *o, double t
 void learner_begin(struct learner *l, uint64_t step, double tau)
 {
     const struct alpha_shape *s = &l->shape;
-    const uint64_t n = s->n, each = l->pass.diagonals ? 2 * n - 1 : n * n;
+    const uint64_t n = s->n, each = l->trained.diagonals ? 2 * n - 1 : n * n;
     const bool samples = l->options.kind != LEARN_P;
     if (samples)
         noise_draw(s, l->seed, step, l->noise);

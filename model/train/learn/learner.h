@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* A mask while it is learned: alpha with its moments, and what one step draws, hands to attention and gets back. */
 #pragma once
-#include "model/gradients/pass.h"
+#include "model/gradients/gradients.h"
 #include "model/train/learn/measures.h"
 #include "model/train/optimizer.h"
 
@@ -14,7 +14,7 @@ struct learner {
     float *noise, *value, *derivative; /* [units]: of the step */
     float *before;                     /* alpha when the step began */
     float *bias, *d_bias, *part;       /* X, its gradient, that of one layer */
-    struct pass_bias pass;             /* of these */
+    struct trained_bias trained;       /* of these */
     struct mask *fixed;                /* that the run settled on; null: not yet */
     struct mask *priced;               /* that settle_price() priced last; null: none */
     double price;                      /* its seconds */
@@ -28,7 +28,7 @@ void learner_destroy(struct learner *l); /* null is fine */
 double learner_tau(const struct learner *l, double share);
 /* Draws the step's noise and mask; the gradient is 0. step counts from 1. */
 void learner_begin(struct learner *l, uint64_t step, double tau);
-/* alpha's gradient out of what passes added to that of the bias. False where it is not finite. */
+/* alpha's gradient out of that of the bias. False where it is not finite. */
 bool learner_gather(struct learner *l);
 /* A step of the optimiser without a clip; its piece does not decay. */
 void learner_step(struct learner *l, const struct optimizer *o, uint64_t step, double rate,

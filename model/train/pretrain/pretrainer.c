@@ -7,13 +7,13 @@
 
 void pretrainer_begin(struct pretrainer *t)
 {
-    t->workspace = pass_workspace_new(t->engine);
+    t->workspace = gradients_workspace_new(t->engine);
     t->offsets = memory_new((size_t)t->options->batch + 1, sizeof *t->offsets);
 }
 
 void pretrainer_finish(struct pretrainer *t)
 {
-    pass_workspace_destroy(t->workspace);
+    gradients_workspace_destroy(t->workspace);
     sample_batch_finish(&t->batch);
     free(t->offsets);
     free(t->rows);
@@ -44,11 +44,11 @@ static uint64_t place_of(const struct pretrainer *t, uint64_t step)
     return t->options->overfit ? 0 : (step - 1) * t->options->batch;
 }
 
-static struct pass_request make_request(struct pretrainer *t)
+static struct gradients_request make_request(struct pretrainer *t)
 {
     const struct run_options *o = t->options;
     const struct train_batch *b = &t->batch.batch;
-    return (struct pass_request){
+    return (struct gradients_request){
         .engine = t->engine,
         .state = t->state,
         .hidden_dropout = o->hidden_dropout,
@@ -56,18 +56,18 @@ static struct pass_request make_request(struct pretrainer *t)
         .mlm_weight = b->masked ? 1.0 / b->masked : 0,
         .next_weight = 1.0 / b->sequences,
         .recompute = o->recompute,
-        .bias = t->learner ? &t->learner->pass : NULL,
+        .bias = t->learner ? &t->learner->trained : NULL,
     };
 }
 
 /* Sequences first .. end - 1, all of one epoch. */
-static int run_part(struct pretrainer *t, struct pass_request *r, uint32_t first, uint32_t end,
-                    struct pass_loss *loss, struct error *e)
+static int run_part(struct pretrainer *t, struct gradients_request *r, uint32_t first,
+                    uint32_t end, struct batch_loss *loss, struct error *e)
 {
     struct train_batch part;
     train_batch_slice(&t->batch.batch, first, end - first, &part, t->offsets, t->rows);
     r->batch = &part;
-    return pass_run(r, t->workspace, loss, e);
+    return gradients_compute(r, t->workspace, loss, e);
 }
 
 /* Sequences of the batch, and where in the run's samples the batch begins. */
@@ -76,9 +76,9 @@ struct range {
     uint32_t first, end;
 };
 
-/* A part that spans two epochs takes two passes: a sample's dropout is another in each. */
-static int run_parts(struct pretrainer *t, struct pass_request *r, struct range of,
-                     struct pass_loss *loss, struct error *e)
+/* A part that spans two epochs is two batches: a sample's dropout is another in each. */
+static int run_parts(struct pretrainer *t, struct gradients_request *r, struct range of,
+                     struct batch_loss *loss, struct error *e)
 {
     const uint32_t all = of.end - of.first, parts = t->options->accumulate;
     for (uint32_t k = 0; k < parts; k++) {
@@ -97,10 +97,10 @@ static int run_parts(struct pretrainer *t, struct pass_request *r, struct range 
     return 0;
 }
 
-static int run_all(struct pretrainer *t, uint64_t place, struct pass_loss *loss,
+static int run_all(struct pretrainer *t, uint64_t place, struct batch_loss *loss,
                    struct error *e)
 {
-    struct pass_request r = make_request(t);
+    struct gradients_request r = make_request(t);
     return run_parts(t, &r, (struct range){place, 0, t->batch.batch.sequences}, loss, e);
 }
 
@@ -121,16 +121,16 @@ static uint32_t count_masked(const struct train_batch *b, uint32_t first, uint32
 
 /* Alpha learns from the second half of the batch, weights from the first; both gradients are those of where the step
    began (first order). The losses are means over each half. */
-static int run_two_levels(struct pretrainer *t, uint64_t place, struct pass_loss *loss,
+static int run_two_levels(struct pretrainer *t, uint64_t place, struct batch_loss *loss,
                           struct error *e)
 {
     const struct train_batch *b = &t->batch.batch;
     const uint32_t all = b->sequences, half = all - all / 2;
     const struct range range[] = {{place, half, all}, {place, 0, half}};
-    struct pass_bias fixed = t->learner->pass;
+    struct trained_bias fixed = t->learner->trained;
     fixed.gradient = NULL;
     for (int k = 0; k < 2; k++) {
-        struct pass_request r = make_request(t);
+        struct gradients_request r = make_request(t);
         const uint32_t masked = count_masked(b, range[k].first, range[k].end);
         r.mlm_weight = masked ? 1.0 / masked : 0;
         r.next_weight = 1.0 / (range[k].end - range[k].first);
@@ -182,7 +182,7 @@ static void update(struct pretrainer *t, const struct step_request *q, struct st
 int pretrainer_step(struct pretrainer *t, const struct step_request *q, struct step_result *ret,
                     struct error *e)
 {
-    struct pass_loss loss = {0};
+    struct batch_loss loss = {0};
     struct mask_measures mask = {0};
     const uint64_t place = place_of(t, q->step);
     const bool two = t->learner && t->learner->options.two_levels;
@@ -208,19 +208,19 @@ int pretrainer_step(struct pretrainer *t, const struct step_request *q, struct s
 enum { EVALUATION_BATCH = 32 };
 
 static int evaluate_batch(const struct pretrainer *t, const struct sample_batch *b,
-                          struct pass_loss *loss, struct error *e)
+                          struct batch_loss *loss, struct error *e)
 {
-    const struct pass_request r = {.engine = t->engine,
-                                   .state = t->state,
-                                   .batch = &b->batch,
-                                   .mlm_weight = 1,
-                                   .next_weight = 1,
-                                   .loss_only = true,
-                                   .bias = t->learner ? &t->learner->pass : NULL};
-    return pass_run(&r, t->workspace, loss, e);
+    const struct gradients_request r = {.engine = t->engine,
+                                        .state = t->state,
+                                        .batch = &b->batch,
+                                        .mlm_weight = 1,
+                                        .next_weight = 1,
+                                        .loss_only = true,
+                                        .bias = t->learner ? &t->learner->trained : NULL};
+    return gradients_compute(&r, t->workspace, loss, e);
 }
 
-static struct evaluation summarise(const struct pass_loss *l, uint64_t tokens)
+static struct evaluation summarise(const struct batch_loss *l, uint64_t tokens)
 {
     struct evaluation v = {.mlm = mean(l->mlm, l->masked),
                            .next = mean(l->next, l->sequences),
@@ -238,7 +238,7 @@ int pretrainer_evaluate(const struct pretrainer *t, const struct samples *held_o
 {
     const struct sample_options o = {.probability = probability};
     struct sample_batch b = {0};
-    struct pass_loss loss = {0};
+    struct batch_loss loss = {0};
     uint64_t tokens = 0;
     int r = 0;
     if (t->learner)

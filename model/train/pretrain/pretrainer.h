@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* One step of pre-training: a batch of samples, passes over its parts, the optimiser. Everything that a step does is a
+/* One step of pre-training: a batch of samples, the gradients of its parts, the optimiser. Everything that a step does is a
    function of the options, the parameters and the step's number. */
 #pragma once
 #include "masks/base/text.h"
@@ -11,7 +11,7 @@ struct pretrainer {
     struct engine *engine;
     struct train_state *state;
     struct learner *learner; /* null: the mask is fixed */
-    struct pass_workspace *workspace;
+    struct gradients_workspace *workspace;
     const struct samples *data;
     const struct run_options *options;
     struct schedule schedule;  /* over all steps of the run */

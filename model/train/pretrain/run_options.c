@@ -66,7 +66,7 @@ static void add_optimizer(json_t *to, const struct run_options *o)
     set(to, "warmup", json_real(o->warmup));
 }
 
-static void add_pass(json_t *to, const struct run_options *o)
+static void add_numerics(json_t *to, const struct run_options *o)
 {
     set(to, "dropout", json_real(o->hidden_dropout));
     set(to, "attention_dropout", json_real(o->attention_dropout));
@@ -108,7 +108,7 @@ json_t *run_options_json(const struct run_options *o, const char *data_sum)
     add_what(ret, o, data_sum);
     add_length(ret, o);
     add_optimizer(ret, o);
-    add_pass(ret, o);
+    add_numerics(ret, o);
     add_learning(ret, &o->learn);
     return ret;
 }

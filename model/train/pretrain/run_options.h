@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What a run of pre-training was asked for, resolved, and as JSON: what RUN/run.json says, and what --resume compares. */
 #pragma once
-#include "model/gradients/pass.h"
+#include "model/gradients/gradients.h"
 #include "model/train/learn/learn_options.h"
 #include "model/train/optimizer.h"
 #include "model/train/schedule.h"

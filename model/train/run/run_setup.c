@@ -236,7 +236,7 @@ static int make_ready(struct run *r, const struct snapshot *s, struct error *e)
 {
     if (load_engine(r, s, e) < 0)
         return -1;
-    r->facts.identity = pass_identity(r->engine);
+    r->facts.identity = gradients_identity(r->engine);
     if (s->kernel && apply_state(r, s, e) < 0)
         return -1;
     if (engine_repack(r->engine, e) < 0)

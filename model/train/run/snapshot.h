@@ -13,7 +13,7 @@ struct snapshot_facts {
     uint64_t step, tokens, place; /* steps and tokens done; samples taken, over all epochs */
     double elapsed;               /* seconds of training */
     char options[33];             /* run_options_hash() */
-    char *identity;               /* pass_identity() */
+    char *identity;               /* gradients_identity() */
 };
 
 /* What is written. */

@@ -13,7 +13,7 @@ struct probe_time {
 };
 
 /* The probes for kernels of one type. `row` is the machine that such kernels of the target are planned
-   for; with `bias` (on a CPU) some have such a mask as well. `device` is "cpu", "cuda", "cuda:1". What is
+   for; with `bias` (on a CPU) some have a bias as well. `device` is "cpu", "cuda", "cuda:1". What is
    given must outlive it. */
 struct probes *probes_new(const struct machine *row, const struct target *t,
                           enum abi_dtype dtype, enum abi_bias bias, const char *device,

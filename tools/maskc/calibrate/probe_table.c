@@ -78,7 +78,7 @@ static const struct probe cpu_probes[] = {
 static const struct probe gpu_probes[] = {
     {"none", 64, AS_IT_IS, true}, /* little more than its launch */
     {"dense", 64, AS_IT_IS, true},
-    {"dense", 128, TILES}, /* short where there are kernels for that, as the next */
+    {"dense", 128, TILES}, /* resident where that family applies, as the next */
     {"longformer", 256, AS_IT_IS},
     {"dense", 512, TILES},
     {"dense", 1024, TILES},

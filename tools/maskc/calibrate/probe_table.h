@@ -12,7 +12,7 @@ struct probe {
     uint32_t n;
     enum favour favour;
     bool single;       /* a GPU's: one sequence, and not as many as fill it */
-    bool bias;         /* only where biass are asked for, and beside one */
+    bool bias;         /* beside a bias, only where one is asked for */
     uint32_t head_dim; /* 0: MICROBENCH_HEAD_DIM */
 };
 

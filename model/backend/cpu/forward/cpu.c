@@ -77,7 +77,7 @@ static int repack(struct backend_state *s, const struct linear *l,
     return matmul_repack(s->matmul, l, weight, bias, e);
 }
 
-/* ---- passes ---- */
+/* ---- forward pass and heads ---- */
 
 /* The hidden states are there already. */
 static int fetch(const struct engine *g, struct engine_workspace *w, struct error *e)

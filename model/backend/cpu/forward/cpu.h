@@ -18,11 +18,11 @@ int cpu_mean(const struct engine *g, struct engine_workspace *w, float *ret, str
 
 struct backend_training *cpu_training_new(const struct engine *g);
 void cpu_training_destroy(struct backend_training *m);
-int cpu_train(const struct pass_request *r, struct backend_training *m, struct pass_loss *loss,
-              struct error *e);
+int cpu_train(const struct gradients_request *r, struct backend_training *m,
+              struct batch_loss *loss, struct error *e);
 char *cpu_training_identity(const struct engine *g);
-int cpu_training_memory(const struct engine *g, const struct pass_sizes *s,
-                        struct pass_memory *ret, struct error *e);
-void cpu_training_attention(const struct backend_training *m, struct pass_array *ret);
+int cpu_training_memory(const struct engine *g, const struct gradients_sizes *s,
+                        struct gradients_memory *ret, struct error *e);
+void cpu_training_attention(const struct backend_training *m, struct gradients_array *ret);
 
 void cpu_workspace_finish(struct backend_workspace *m);

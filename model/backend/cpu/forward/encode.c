@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Inference on the CPU. Rows are divided into panels, memory and products are made for them; then the pass runs over a
    tape of one layer. */
-#include "model/backend/cpu/forward/pass.h"
+#include "model/backend/cpu/forward/cpu_batch.h"
 #include <stdlib.h>
 
 /* A batch with fewer rows a thread than these is one panel. Its time goes into reading weights, which divided
@@ -9,7 +9,7 @@
    for each other less often than threads that divide products. */
 enum { PANEL_ROWS = 512, SHARED_ROWS = 128, DIVIDED_ROWS = 32 };
 
-static void divide(struct pass *p)
+static void divide(struct cpu_batch *p)
 {
     uint32_t threads = p->g->threads;
     bool shared = threads <= p->c->feed.slices;
@@ -25,7 +25,7 @@ static void divide(struct pass *p)
     p->panels = (p->tokens + p->panel - 1) / p->panel;
 }
 
-static void grow(const struct pass *p, struct engine_workspace *w)
+static void grow(const struct cpu_batch *p, struct engine_workspace *w)
 {
     const struct engine *g = p->g;
     struct backend_workspace *m = p->memory;
@@ -60,21 +60,21 @@ static struct layer_tape one_layer(const struct engine_workspace *w)
 int cpu_encode(const struct encode_request *r, struct error *e)
 {
     struct engine_workspace *w = r->workspace;
-    struct pass p = {.g = r->engine,
-                     .c = r->engine->encoder,
-                     .ops = r->engine->encoder->state->ops,
-                     .list = r->list,
-                     .offsets = w->offsets,
-                     .sequences = w->sequences,
-                     .tokens = w->tokens,
-                     .longest = r->longest,
-                     .watch = w->watch,
-                     .seconds = w->seconds,
-                     .memory = cpu_workspace_of(w)};
+    struct cpu_batch p = {.g = r->engine,
+                          .c = r->engine->encoder,
+                          .ops = r->engine->encoder->state->ops,
+                          .list = r->list,
+                          .offsets = w->offsets,
+                          .sequences = w->sequences,
+                          .tokens = w->tokens,
+                          .longest = r->longest,
+                          .watch = w->watch,
+                          .seconds = w->seconds,
+                          .memory = cpu_workspace_of(w)};
     divide(&p);
     grow(&p, w);
     const struct layer_tape layer = one_layer(w);
     const struct tape tape = {.layer = &layer, .last = w->hidden};
     p.tape = &tape;
-    return pass_make_products(&p, e) < 0 ? -1 : pass_forward(&p, e);
+    return cpu_batch_make_products(&p, e) < 0 ? -1 : cpu_batch_forward(&p, e);
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What a panel goes through between two attentions: output, LayerNorm, feed forward, LayerNorm, and the
    next layer's projection. In training with dropout, and with a tape that is filled. */
-#include "model/backend/cpu/forward/pass.h"
+#include "model/backend/cpu/forward/cpu_batch.h"
 #include <omp.h>
 
 enum { CHUNK_ROWS = 16 };
@@ -24,13 +24,13 @@ struct norm_step {
 
 static void *row_or_null(const struct part *part, void *base, uint32_t at, uint32_t size)
 {
-    return base ? pass_row(part->p, base, (uint64_t)part->first + at, size) : NULL;
+    return base ? cpu_batch_row(part->p, base, (uint64_t)part->first + at, size) : NULL;
 }
 
 static void norm_some(const struct part *part, const struct norm_step *n, uint32_t at,
                       uint32_t rows)
 {
-    const struct pass *p = part->p;
+    const struct cpu_batch *p = part->p;
     const uint32_t size = n->norm->size;
     float *x = part->workspace->sum + (uint64_t)at * size;
     void *residual = row_or_null(part, n->residual, at, size),
@@ -43,7 +43,7 @@ static void norm_some(const struct part *part, const struct norm_step *n, uint32
 
 static void norm_training(const struct part *part, const struct norm_step *n)
 {
-    const struct pass *p = part->p;
+    const struct cpu_batch *p = part->p;
     const struct cpu_train_ops *ops = p->training->ops;
     const uint32_t size = n->norm->size;
     float *x = part->workspace->sum, *inverse = n->tape->inverse + part->first;
@@ -89,7 +89,7 @@ static void drop_sum(const struct part *part, uint32_t site)
                      sum);
 }
 
-static uint32_t sequence_of(const struct pass *p, uint32_t row)
+static uint32_t sequence_of(const struct cpu_batch *p, uint32_t row)
 {
     uint32_t low = 0, high = p->sequences;
     while (high - low > 1) {
@@ -104,7 +104,7 @@ static uint32_t sequence_of(const struct pass *p, uint32_t row)
 
 static void embed(const struct part *part)
 {
-    const struct pass *p = part->p;
+    const struct cpu_batch *p = part->p;
     const struct embeddings *m = &p->c->embeddings;
     const int32_t *offsets = p->offsets;
     uint32_t s = sequence_of(p, part->first), size = p->g->config.hidden;
@@ -123,13 +123,13 @@ static void embed(const struct part *part)
 /* Training: the norm in f32, so that what dropout multiplies was not rounded. */
 static void begin_training(const struct part *part)
 {
-    const struct pass *p = part->p;
+    const struct cpu_batch *p = part->p;
     const struct training *t = p->training;
     const uint32_t size = p->g->config.hidden;
     const struct norm_tape *tape = &p->tape->embeddings_norm;
     const struct row_dropout d = training_dropout(t, SITE_EMBEDDINGS);
     float *y = part->workspace->normed;
-    void *hidden = pass_row(p, pass_layer(p, 0)->hidden, part->first, size);
+    void *hidden = cpu_batch_row(p, cpu_batch_layer(p, 0)->hidden, part->first, size);
     t->ops->norm_f32(&p->c->embeddings.norm, part->rows, part->workspace->sum, NULL,
                      (float *)tape->normalised + (uint64_t)part->first * size,
                      tape->inverse + part->first, y);
@@ -141,8 +141,9 @@ static void begin_training(const struct part *part)
 
 int panel_begin(const struct part *part, uint32_t layer)
 {
-    const struct pass *p = part->p;
-    const struct norm_step n = {&p->c->embeddings.norm, NULL, NULL, pass_layer(p, 0)->hidden};
+    const struct cpu_batch *p = part->p;
+    const struct norm_step n = {&p->c->embeddings.norm, NULL, NULL,
+                                cpu_batch_layer(p, 0)->hidden};
     double since = part->seconds ? omp_get_wtime() : 0;
     (void)layer;
     embed(part);
@@ -156,13 +157,13 @@ int panel_begin(const struct part *part, uint32_t layer)
 
 int panel_project(const struct part *part, uint32_t layer)
 {
-    const struct pass *p = part->p;
+    const struct cpu_batch *p = part->p;
     const struct linear *l = &p->c->layer[layer].projection;
-    const struct layer_tape *tape = pass_layer(p, layer);
+    const struct layer_tape *tape = cpu_batch_layer(p, layer);
     double since = part->seconds ? omp_get_wtime() : 0;
     int r = product_run(part->product[PRODUCT_PROJECTION], l,
-                        pass_row(p, tape->hidden, part->first, l->shape.in),
-                        pass_row(p, tape->projection, part->first, l->shape.out),
+                        cpu_batch_row(p, tape->hidden, part->first, l->shape.in),
+                        cpu_batch_row(p, tape->projection, part->first, l->shape.out),
                         &part->workspace->product);
     lap(part, PHASE_PROJECTION, &since);
     return r;
@@ -192,12 +193,12 @@ static void activate(const struct part *part, uint32_t width)
 static void activate_training(const struct part *part, const struct layer_tape *tape,
                               uint32_t k, uint32_t width)
 {
-    const struct pass *p = part->p;
+    const struct cpu_batch *p = part->p;
     const struct cpu_train_ops *ops = p->training->ops;
     const enum after after = linear_after(p->g->config.activation);
     const uint64_t count = (uint64_t)part->rows * width;
-    void *pre = pass_slice_row(p, tape->pre, k, part->first),
-         *inner = pass_slice_row(p, tape->inner, k, part->first);
+    void *pre = cpu_batch_slice_row(p, tape->pre, k, part->first),
+         *inner = cpu_batch_slice_row(p, tape->inner, k, part->first);
     if (p->g->dtype == ELEMENT_BF16)
         ops->activate_bf16(after, count, part->workspace->between, pre, inner);
     else
@@ -214,25 +215,25 @@ struct feed_slice {
 /* Where the first product writes; ret_inner: where the second reads. */
 static void *inner_result(const struct part *part, const struct feed_slice *f, void **ret_inner)
 {
-    const struct pass *p = part->p;
+    const struct cpu_batch *p = part->p;
     const bool f32 = p->g->dtype == ELEMENT_F32;
     *ret_inner = part->workspace->inner;
     if (!p->training)
         return p->c->feed.own_gelu ? (void *)part->workspace->between : *ret_inner;
-    *ret_inner = pass_slice_row(p, f->tape->inner, f->k, part->first);
-    return f32 ? pass_slice_row(p, f->tape->pre, f->k, part->first)
+    *ret_inner = cpu_batch_slice_row(p, f->tape->inner, f->k, part->first);
+    return f32 ? cpu_batch_slice_row(p, f->tape->pre, f->k, part->first)
                : (void *)part->workspace->between;
 }
 
 /* sum = or += a slice of the feed forward. */
 static int feed_slice(const struct part *part, const struct feed_slice *f, bool adds)
 {
-    const struct pass *p = part->p;
+    const struct cpu_batch *p = part->p;
     struct panel_workspace *workspace = part->workspace;
     const struct linear *inner = &f->layer->inner[f->k];
     void *between, *y = inner_result(part, f, &between);
     if (product_run(part->product[PRODUCT_INNER], inner,
-                    pass_row(p, f->tape->middle, part->first, inner->shape.in), y,
+                    cpu_batch_row(p, f->tape->middle, part->first, inner->shape.in), y,
                     &workspace->product) < 0)
         return -1;
     if (p->training)
@@ -246,7 +247,7 @@ static int feed_slice(const struct part *part, const struct feed_slice *f, bool 
 /* Slices first, first + step, ... into one sum. */
 static int feed_slices(const struct part *part, uint32_t layer, uint32_t first, uint32_t step)
 {
-    struct feed_slice f = {&part->p->c->layer[layer], pass_layer(part->p, layer), first};
+    struct feed_slice f = {&part->p->c->layer[layer], cpu_batch_layer(part->p, layer), first};
     int r = 0;
     for (; f.k < part->p->c->feed.slices && r == 0; f.k += step)
         r = feed_slice(part, &f, f.k > first);
@@ -256,7 +257,7 @@ static int feed_slices(const struct part *part, uint32_t layer, uint32_t first, 
 /* Each thread adds its slices to a sum of its own; the first sum then takes the others. */
 static int feed_shared(const struct part *part, uint32_t layer)
 {
-    const struct pass *p = part->p;
+    const struct cpu_batch *p = part->p;
     struct panel_workspace *workspace = p->memory->panel;
     const uint32_t size = p->g->config.hidden;
     int failed = 0;
@@ -284,17 +285,17 @@ static int feed(const struct part *part, uint32_t layer)
 
 int panel_layer(const struct part *part, uint32_t layer)
 {
-    const struct pass *p = part->p;
+    const struct cpu_batch *p = part->p;
     const struct layer *l = &p->c->layer[layer];
-    const struct layer_tape *t = pass_layer(p, layer);
+    const struct layer_tape *t = cpu_batch_layer(p, layer);
     const struct norm_step output = {&l->output_norm, &t->output_norm, t->hidden, t->middle},
                            outer = {&l->outer_norm, &t->outer_norm, t->middle,
-                                    pass_output(p, layer)};
+                                    cpu_batch_output(p, layer)};
     struct panel_workspace *workspace = part->workspace;
     double since = part->seconds ? omp_get_wtime() : 0;
     if (product_run(part->product[PRODUCT_OUTPUT], &l->output,
-                    pass_row(p, t->context, part->first, l->output.shape.in), workspace->sum,
-                    &workspace->product) < 0)
+                    cpu_batch_row(p, t->context, part->first, l->output.shape.in),
+                    workspace->sum, &workspace->product) < 0)
         return -1;
     lap(part, PHASE_OUTPUT, &since);
     drop_sum(part, site_output(layer));

@@ -16,7 +16,7 @@ struct row_place {
    the low (c % 8 < 4) or high half of word c % 4. */
 struct row_dropout {
     uint64_t seed;
-    uint32_t site;       /* which dropout of the pass */
+    uint32_t site;       /* which dropout of the encoder */
     uint32_t keep_below; /* round(65536 p); 0: none */
     float keep_scale;    /* 65536 / (65536 - keep_below) */
 };

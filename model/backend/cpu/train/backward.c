@@ -8,7 +8,7 @@
 
 /* ---- shared ---- */
 
-float *backward_gradient(const struct pass *p, const char *prefix, const char *name)
+float *backward_gradient(const struct cpu_batch *p, const char *prefix, const char *name)
 {
     const struct train_state *s = p->training->backward->request->state;
     char whole[PARAMETER_NAME_BYTES];
@@ -16,18 +16,18 @@ float *backward_gradient(const struct pass *p, const char *prefix, const char *n
     return s->gradient + train_state_piece(s, whole)->first;
 }
 
-void backward_add_panels(const struct pass *p, const float *sums, uint64_t step,
+void backward_add_panels(const struct cpu_batch *p, const float *sums, uint64_t step,
                          uint32_t panels, uint64_t count, float *target)
 {
     for (uint32_t k = 0; k < panels; k++)
         p->training->ops->add_f32(count, sums + k * step, target);
 }
 
-void backward_norm(const struct pass *p, const struct norm_back *n, uint64_t first,
+void backward_norm(const struct cpu_batch *p, const struct norm_back *n, uint64_t first,
                    uint32_t rows, float *d)
 {
     const struct cpu_train_ops *ops = p->training->ops;
-    const void *normalised = pass_row(p, n->tape->normalised, first, n->norm->size);
+    const void *normalised = cpu_batch_row(p, n->tape->normalised, first, n->norm->size);
     const float *inverse = n->tape->inverse + first;
     if (p->g->dtype == ELEMENT_BF16)
         ops->norm_back_bf16(n->norm, rows, normalised, inverse, d, d, n->gain, n->shift);
@@ -35,7 +35,7 @@ void backward_norm(const struct pass *p, const struct norm_back *n, uint64_t fir
         ops->norm_back_f32(n->norm, rows, normalised, inverse, d, d, n->gain, n->shift);
 }
 
-void backward_round(const struct pass *p, uint64_t count, const float *x, void *y)
+void backward_round(const struct cpu_batch *p, uint64_t count, const float *x, void *y)
 {
     if (p->g->dtype == ELEMENT_BF16)
         p->ops->round_bf16(count, x, y);
@@ -43,7 +43,7 @@ void backward_round(const struct pass *p, uint64_t count, const float *x, void *
         memcpy(y, x, count * sizeof *x);
 }
 
-void backward_columns(const struct pass *p, uint32_t rows, uint32_t size, const void *x,
+void backward_columns(const struct cpu_batch *p, uint32_t rows, uint32_t size, const void *x,
                       float *sum)
 {
     if (p->g->dtype == ELEMENT_BF16)
@@ -58,7 +58,7 @@ uint64_t panel_sums_size(const struct engine *g)
     return UINT64_C(6) * m->hidden + m->intermediate + UINT64_C(3) * attention_columns(m);
 }
 
-struct panel_sums panel_sums_of(const struct pass *p, uint32_t panel)
+struct panel_sums panel_sums_of(const struct cpu_batch *p, uint32_t panel)
 {
     const uint64_t h = p->g->config.hidden;
     float *at = p->training->backward->sums + panel * panel_sums_size(p->g);
@@ -72,7 +72,7 @@ struct panel_sums panel_sums_of(const struct pass *p, uint32_t panel)
 /* y = through dropout, in the engine's dtype. */
 static void drop_back(const struct part *part, uint32_t site, const float *x, void *y)
 {
-    const struct pass *p = part->p;
+    const struct cpu_batch *p = part->p;
     const struct training *t = p->training;
     const uint32_t size = p->g->config.hidden;
     const struct row_dropout d = training_dropout(t, site);
@@ -86,7 +86,7 @@ static void drop_back(const struct part *part, uint32_t site, const float *x, vo
 
 static void activate_back(const struct part *part, uint64_t count, const void *pre, void *dx)
 {
-    const struct pass *p = part->p;
+    const struct cpu_batch *p = part->p;
     const enum after after = linear_after(p->g->config.activation);
     if (p->g->dtype == ELEMENT_BF16)
         p->training->ops->activate_back_bf16(after, count, pre, part->workspace->between, dx);
@@ -97,17 +97,18 @@ static void activate_back(const struct part *part, uint64_t count, const void *p
 /* Slice k: from the feed forward's result to its input, which is added to the stream. */
 static int slice_back(const struct part *part, uint32_t layer, uint32_t k, float *bias)
 {
-    const struct pass *p = part->p;
+    const struct cpu_batch *p = part->p;
     const struct backward *b = p->training->backward;
     const struct layer_twins *twin = &p->c->layer[layer].twin;
     const uint32_t hidden = p->g->config.hidden, width = twin->outer[k].shape.out;
-    void *d_pre = pass_slice_row(p, b->d_pre, k, part->first);
+    void *d_pre = cpu_batch_slice_row(p, b->d_pre, k, part->first);
     if (product_run(part->product[PRODUCT_OUTER_BACK], &twin->outer[k],
-                    pass_row(p, b->d_outer, part->first, hidden), part->workspace->between,
+                    cpu_batch_row(p, b->d_outer, part->first, hidden), part->workspace->between,
                     &part->workspace->product) < 0)
         return -1;
     activate_back(part, (uint64_t)part->rows * width,
-                  pass_slice_row(p, pass_layer(p, layer)->pre, k, part->first), d_pre);
+                  cpu_batch_slice_row(p, cpu_batch_layer(p, layer)->pre, k, part->first),
+                  d_pre);
     backward_columns(p, part->rows, width, d_pre, bias + (uint64_t)k * width);
     return product_run(part->product[PRODUCT_INNER_BACK], &twin->inner[k], d_pre,
                        b->stream + (uint64_t)part->first * hidden, &part->workspace->product);
@@ -123,10 +124,10 @@ struct residual_back {
 
 static void residual_back(const struct part *part, const struct residual_back *r)
 {
-    const struct pass *p = part->p;
+    const struct cpu_batch *p = part->p;
     const uint32_t hidden = p->g->config.hidden;
     float *stream = p->training->backward->stream + (uint64_t)part->first * hidden;
-    void *result = pass_row(p, r->result, part->first, hidden);
+    void *result = cpu_batch_row(p, r->result, part->first, hidden);
     backward_norm(p, &r->norm, part->first, part->rows, stream);
     drop_back(part, r->site, stream, result);
     backward_columns(p, part->rows, hidden, result, r->bias);
@@ -135,10 +136,10 @@ static void residual_back(const struct part *part, const struct residual_back *r
 /* From a layer's result to its attention's context. */
 static int panel_to_context(const struct part *part, uint32_t layer)
 {
-    const struct pass *p = part->p;
+    const struct cpu_batch *p = part->p;
     const struct backward *b = p->training->backward;
     const struct layer *l = &p->c->layer[layer];
-    const struct layer_tape *t = pass_layer(p, layer);
+    const struct layer_tape *t = cpu_batch_layer(p, layer);
     const struct panel_sums s = panel_sums_of(p, part->panel);
     const struct residual_back outer = {
         {&l->outer_norm, &t->outer_norm, s.outer_gain, s.outer_shift},
@@ -157,19 +158,19 @@ static int panel_to_context(const struct part *part, uint32_t layer)
             return -1;
     residual_back(part, &output);
     return product_run(part->product[PRODUCT_OUTPUT_BACK], &l->twin.output,
-                       pass_row(p, b->d_output, part->first, l->twin.output.shape.in),
-                       pass_row(p, b->d_context, part->first, l->twin.output.shape.out),
+                       cpu_batch_row(p, b->d_output, part->first, l->twin.output.shape.in),
+                       cpu_batch_row(p, b->d_context, part->first, l->twin.output.shape.out),
                        &part->workspace->product);
 }
 
 /* From query, key and value to the layer's input. */
 static int panel_to_input(const struct part *part, uint32_t layer)
 {
-    const struct pass *p = part->p;
+    const struct cpu_batch *p = part->p;
     const struct backward *b = p->training->backward;
     const struct linear *twin = &p->c->layer[layer].twin.projection;
     const struct panel_sums s = panel_sums_of(p, part->panel);
-    void *d = pass_row(p, b->d_projection, part->first, twin->shape.in);
+    void *d = cpu_batch_row(p, b->d_projection, part->first, twin->shape.in);
     backward_columns(p, part->rows, twin->shape.in, d, s.projection_bias);
     return product_run(part->product[PRODUCT_PROJECTION_BACK], twin, d,
                        b->stream + (uint64_t)part->first * twin->shape.out,
@@ -179,7 +180,7 @@ static int panel_to_input(const struct part *part, uint32_t layer)
 /* ---- sums ---- */
 
 /* Heads are padded in the sums of query, key and value. */
-static void add_projection_bias(const struct pass *p, const char *layer, const float *sums)
+static void add_projection_bias(const struct cpu_batch *p, const char *layer, const float *sums)
 {
     static const char *const names[] = {
         ".attention.self.query.bias", ".attention.self.key.bias", ".attention.self.value.bias"};
@@ -193,7 +194,7 @@ static void add_projection_bias(const struct pass *p, const char *layer, const f
     }
 }
 
-static void add_sums(const struct pass *p, uint32_t layer)
+static void add_sums(const struct cpu_batch *p, uint32_t layer)
 {
     const struct model_config *m = &p->g->config;
     const struct panel_sums s = panel_sums_of(p, 0);
@@ -220,22 +221,22 @@ static void add_sums(const struct pass *p, uint32_t layer)
 
 /* ---- layers ---- */
 
-static void add_bias_gradient(const struct pass *p, uint32_t layer)
+static void add_bias_gradient(const struct cpu_batch *p, uint32_t layer)
 {
-    const struct pass_bias *b = p->training->bias;
-    const uint64_t size = pass_bias_size(p, true);
-    float *to = b->gradient + pass_bias_at(p, layer, true);
+    const struct trained_bias *b = p->training->bias;
+    const uint64_t size = cpu_batch_bias_size(p, true);
+    float *to = b->gradient + cpu_batch_bias_at(p, layer, true);
 #pragma omp parallel for simd
     for (uint64_t k = 0; k < size; k++)
         to[k] += b->part[k];
 }
 
-static int attend_back(const struct pass *p, uint32_t layer, struct error *e)
+static int attend_back(const struct cpu_batch *p, uint32_t layer, struct error *e)
 {
-    struct attention_call call = pass_attention_call(p, layer);
+    struct attention_call call = cpu_batch_attention_call(p, layer);
     call.grad_context = p->training->backward->d_context;
     call.grad_projection = p->training->backward->d_projection;
-    const struct pass_bias *b = p->training->bias;
+    const struct trained_bias *b = p->training->bias;
     const bool wanted = b && b->gradient;
     if (wanted)
         *(b->diagonals ? &call.grad_bias_diagonals : &call.grad_bias) = b->part;
@@ -247,35 +248,35 @@ static int attend_back(const struct pass *p, uint32_t layer, struct error *e)
 }
 
 /* What the tape has no more. The last layer's is still there. */
-static int recompute(const struct pass *p, uint32_t layer, struct error *e)
+static int recompute(const struct cpu_batch *p, uint32_t layer, struct error *e)
 {
     const enum recompute level = p->training->backward->request->recompute;
     if (level == RECOMPUTE_NONE || layer + 1 == p->g->config.layers)
         return 0;
-    if (pass_run_panels(p, panel_project, layer) < 0)
-        return pass_failed(e);
-    if (pass_attend(p, layer, e) < 0)
+    if (cpu_batch_run_panels(p, panel_project, layer) < 0)
+        return cpu_batch_failed(e);
+    if (cpu_batch_attend(p, layer, e) < 0)
         return -1;
-    if (level == RECOMPUTE_LAYER && pass_run_panels(p, panel_layer, layer) < 0)
-        return pass_failed(e);
+    if (level == RECOMPUTE_LAYER && cpu_batch_run_panels(p, panel_layer, layer) < 0)
+        return cpu_batch_failed(e);
     return 0;
 }
 
-static int layer_back(const struct pass *p, uint32_t layer, struct error *e)
+static int layer_back(const struct cpu_batch *p, uint32_t layer, struct error *e)
 {
     if (recompute(p, layer, e) < 0)
         return -1;
-    if (pass_run_panels(p, panel_to_context, layer) < 0)
-        return pass_failed(e);
+    if (cpu_batch_run_panels(p, panel_to_context, layer) < 0)
+        return cpu_batch_failed(e);
     if (attend_back(p, layer, e) < 0 || backward_weights(p, layer, e) < 0)
         return -1;
-    if (pass_run_panels(p, panel_to_input, layer) < 0)
-        return pass_failed(e);
+    if (cpu_batch_run_panels(p, panel_to_input, layer) < 0)
+        return cpu_batch_failed(e);
     add_sums(p, layer);
     return 0;
 }
 
-int backward_layers(const struct pass *p, struct error *e)
+int backward_layers(const struct cpu_batch *p, struct error *e)
 {
     for (uint32_t k = p->g->config.layers; k-- > 0;)
         if (layer_back(p, k, e) < 0)

@@ -3,8 +3,8 @@
    product takes is of the engine's dtype, and is kept for the weights' gradients. Sums over rows are a panel's own, and
    then added in the order of panels: the same bits for any number of threads. */
 #pragma once
-#include "model/backend/cpu/forward/pass.h"
-#include "model/gradients/pass.h"
+#include "model/backend/cpu/forward/cpu_batch.h"
+#include "model/gradients/gradients.h"
 
 /* Rows of the heads' panels, and how many masked rows are worked on together. */
 enum { HEAD_PANEL = 64, HEAD_CHUNK = 1024 };
@@ -38,7 +38,7 @@ struct next_arrays {
 };
 
 struct backward {
-    const struct pass_request *request;
+    const struct gradients_request *request;
     float *stream;         /* [T, H] */
     void *d_outer;         /* [T, H]: of the feed forward's result */
     void *d_pre;           /* [slices][rows][I / slices] */
@@ -52,27 +52,27 @@ struct backward {
 };
 
 /* The stream through all layers and the embeddings. */
-int backward_layers(const struct pass *p, struct error *e);
-int backward_weights(const struct pass *p, uint32_t layer, struct error *e);
-int backward_embeddings(const struct pass *p, struct error *e);
+int backward_layers(const struct cpu_batch *p, struct error *e);
+int backward_weights(const struct cpu_batch *p, uint32_t layer, struct error *e);
+int backward_embeddings(const struct cpu_batch *p, struct error *e);
 
 /* The heads: their loss and, where there is a backward pass, their gradients; the stream gets what goes on. */
 uint64_t train_words_widened_bytes(const struct encoder *c, uint32_t masked); /* of a thread */
-int train_words(const struct pass *p, const struct backward *b, struct pass_loss *loss,
+int train_words(const struct cpu_batch *p, const struct backward *b, struct batch_loss *loss,
                 struct error *e);
-int train_next(const struct pass *p, const struct backward *b, struct pass_loss *loss,
+int train_next(const struct cpu_batch *p, const struct backward *b, struct batch_loss *loss,
                struct error *e);
 
 /* Floats of one panel's sums; where they lie in them (base null: nowhere). */
 uint64_t panel_sums_size(const struct engine *g);
-struct panel_sums panel_sums_of(const struct pass *p, uint32_t panel);
+struct panel_sums panel_sums_of(const struct cpu_batch *p, uint32_t panel);
 
 /* ---- what all of these share ---- */
 
 /* The gradient of a parameter. */
-float *backward_gradient(const struct pass *p, const char *prefix, const char *name);
+float *backward_gradient(const struct cpu_batch *p, const char *prefix, const char *name);
 /* target += the sums of all panels, in order; sums of panel k begin at sums + k * step. */
-void backward_add_panels(const struct pass *p, const float *sums, uint64_t step,
+void backward_add_panels(const struct cpu_batch *p, const float *sums, uint64_t step,
                          uint32_t panels, uint64_t count, float *target);
 /* dx = through LayerNorm; dx and dy may be one array. */
 struct norm_back {
@@ -80,10 +80,10 @@ struct norm_back {
     const struct norm_tape *tape;
     float *gain, *shift; /* sums */
 };
-void backward_norm(const struct pass *p, const struct norm_back *n, uint64_t first,
+void backward_norm(const struct cpu_batch *p, const struct norm_back *n, uint64_t first,
                    uint32_t rows, float *d);
 /* y = x in the engine's dtype. */
-void backward_round(const struct pass *p, uint64_t count, const float *x, void *y);
+void backward_round(const struct cpu_batch *p, uint64_t count, const float *x, void *y);
 /* sum[k] += column k of x. */
-void backward_columns(const struct pass *p, uint32_t rows, uint32_t size, const void *x,
+void backward_columns(const struct cpu_batch *p, uint32_t rows, uint32_t size, const void *x,
                       float *sum);

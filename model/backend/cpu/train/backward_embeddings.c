@@ -8,7 +8,7 @@ enum { COLUMN_BLOCK = 64 };
 
 static int panel_back(const struct part *part, uint32_t layer)
 {
-    const struct pass *p = part->p;
+    const struct cpu_batch *p = part->p;
     const struct training *t = p->training;
     const uint32_t size = p->g->config.hidden;
     const struct norm_tape *tape = &p->tape->embeddings_norm;
@@ -30,7 +30,7 @@ struct tables {
     float *word, *position, *type;
 };
 
-static void add(const struct pass *p, float *table, uint64_t row, uint32_t first,
+static void add(const struct cpu_batch *p, float *table, uint64_t row, uint32_t first,
                 uint32_t columns, const float *x)
 {
     p->training->ops->add_f32(columns, x, table + row * p->g->config.hidden + first);
@@ -38,7 +38,7 @@ static void add(const struct pass *p, float *table, uint64_t row, uint32_t first
 
 /* The padding token's row learns nothing from where the token stands, as in transformers (padding_idx); masking may
    draw it. */
-static void add_columns(const struct pass *p, const struct tables *t, uint32_t first,
+static void add_columns(const struct cpu_batch *p, const struct tables *t, uint32_t first,
                         uint32_t columns)
 {
     const float *stream = p->training->backward->stream + first;
@@ -51,7 +51,7 @@ static void add_columns(const struct pass *p, const struct tables *t, uint32_t f
         }
 }
 
-int backward_embeddings(const struct pass *p, struct error *e)
+int backward_embeddings(const struct cpu_batch *p, struct error *e)
 {
     const uint32_t size = p->g->config.hidden;
     const float *sums = p->training->backward->embedding_sums;
@@ -59,8 +59,8 @@ int backward_embeddings(const struct pass *p, struct error *e)
         backward_gradient(p, "embeddings.", "word_embeddings.weight"),
         backward_gradient(p, "embeddings.", "position_embeddings.weight"),
         backward_gradient(p, "embeddings.", "token_type_embeddings.weight")};
-    if (pass_run_panels(p, panel_back, 0) < 0)
-        return pass_failed(e);
+    if (cpu_batch_run_panels(p, panel_back, 0) < 0)
+        return cpu_batch_failed(e);
     backward_add_panels(p, sums, 2 * (uint64_t)size, p->panels, size,
                         backward_gradient(p, "embeddings.", "LayerNorm.weight"));
     backward_add_panels(p, sums + size, 2 * (uint64_t)size, p->panels, size,

@@ -11,7 +11,7 @@ struct gradient_list {
     uint32_t count;
 };
 
-static void add_gradient(const struct pass *p, struct gradient_list *list,
+static void add_gradient(const struct cpu_batch *p, struct gradient_list *list,
                          struct weight_gradient one)
 {
     one.rows = p->tokens;
@@ -20,8 +20,8 @@ static void add_gradient(const struct pass *p, struct gradient_list *list,
 }
 
 /* Padded heads one by one. */
-static void add_projection(const struct pass *p, const char *layer, const struct layer_tape *t,
-                           struct gradient_list *list)
+static void add_projection(const struct cpu_batch *p, const char *layer,
+                           const struct layer_tape *t, struct gradient_list *list)
 {
     static const char *const names[] = {".attention.self.query.weight",
                                         ".attention.self.key.weight",
@@ -35,8 +35,8 @@ static void add_projection(const struct pass *p, const char *layer, const struct
                          (struct weight_gradient){
                              .in = (uint32_t)hidden,
                              .out = whole ? (uint32_t)columns : a->head_dim,
-                             .dy = pass_row(p, p->training->backward->d_projection, 1,
-                                            k * columns + (uint64_t)h * a->padded_dim),
+                             .dy = cpu_batch_row(p, p->training->backward->d_projection, 1,
+                                                 k * columns + (uint64_t)h * a->padded_dim),
                              .dy_row = 3 * columns,
                              .x = t->hidden,
                              .x_row = hidden,
@@ -46,7 +46,7 @@ static void add_projection(const struct pass *p, const char *layer, const struct
                          });
 }
 
-static void add_output(const struct pass *p, const char *layer, const struct layer_tape *t,
+static void add_output(const struct cpu_batch *p, const char *layer, const struct layer_tape *t,
                        struct gradient_list *list)
 {
     const struct attention *a = &p->c->attention;
@@ -59,7 +59,7 @@ static void add_output(const struct pass *p, const char *layer, const struct lay
                          .out = (uint32_t)hidden,
                          .dy = p->training->backward->d_output,
                          .dy_row = hidden,
-                         .x = pass_row(p, t->context, 1, (uint64_t)h * a->padded_dim),
+                         .x = cpu_batch_row(p, t->context, 1, (uint64_t)h * a->padded_dim),
                          .x_row = columns,
                          .dw = backward_gradient(p, layer, ".attention.output.dense.weight") +
                                (uint64_t)h * a->head_dim,
@@ -67,7 +67,7 @@ static void add_output(const struct pass *p, const char *layer, const struct lay
                      });
 }
 
-static void add_feed(const struct pass *p, const char *layer, const struct layer_tape *t,
+static void add_feed(const struct cpu_batch *p, const char *layer, const struct layer_tape *t,
                      struct gradient_list *list)
 {
     const struct model_config *m = &p->g->config;
@@ -80,7 +80,7 @@ static void add_feed(const struct pass *p, const char *layer, const struct layer
         add_gradient(p, list,
                      (struct weight_gradient){.in = m->hidden,
                                               .out = width,
-                                              .dy = pass_slice_row(p, b->d_pre, k, 0),
+                                              .dy = cpu_batch_slice_row(p, b->d_pre, k, 0),
                                               .dy_row = width,
                                               .x = t->middle,
                                               .x_row = m->hidden,
@@ -91,16 +91,16 @@ static void add_feed(const struct pass *p, const char *layer, const struct layer
                                               .out = m->hidden,
                                               .dy = b->d_outer,
                                               .dy_row = m->hidden,
-                                              .x = pass_slice_row(p, t->inner, k, 0),
+                                              .x = cpu_batch_slice_row(p, t->inner, k, 0),
                                               .x_row = width,
                                               .dw = outer + first,
                                               .dw_row = m->intermediate});
     }
 }
 
-int backward_weights(const struct pass *p, uint32_t layer, struct error *e)
+int backward_weights(const struct cpu_batch *p, uint32_t layer, struct error *e)
 {
-    const struct layer_tape *t = pass_layer(p, layer);
+    const struct layer_tape *t = cpu_batch_layer(p, layer);
     char prefix[32];
     struct gradient_list list = {
         memory_new(4 * (size_t)p->g->config.heads + 2 * (size_t)p->c->feed.slices,

@@ -24,13 +24,13 @@ void cpu_training_destroy(struct backend_training *m)
 
 /* ---- memory ---- */
 
-static struct pass_sizes sizes_of(const struct pass_request *r)
+static struct gradients_sizes sizes_of(const struct gradients_request *r)
 {
     const struct train_batch *b = r->batch;
-    struct pass_sizes s = {.sequences = b->sequences,
-                           .tokens = b->tokens,
-                           .masked = b->masked,
-                           .recompute = r->recompute};
+    struct gradients_sizes s = {.sequences = b->sequences,
+                                .tokens = b->tokens,
+                                .masked = b->masked,
+                                .recompute = r->recompute};
     for (uint32_t k = 0; k < b->sequences; k++)
         s.longest = b->list[k].count > s.longest ? b->list[k].count : s.longest;
     return s;
@@ -42,7 +42,7 @@ static void grow(struct buffer *b, struct arena *a)
     *a = (struct arena){b->data, 0};
 }
 
-static uint64_t attention_bytes(const struct engine *g, const struct pass_sizes *s,
+static uint64_t attention_bytes(const struct engine *g, const struct gradients_sizes *s,
                                 const int32_t *offsets)
 {
     const struct attention_call call = {.sequences = s->sequences,
@@ -55,7 +55,7 @@ static uint64_t attention_bytes(const struct engine *g, const struct pass_sizes 
 
 /* Each group of arrays is measured, its buffer made so large, and laid out there. */
 static void lay_out(struct backend_training *m, const struct engine *g,
-                    const struct pass_sizes *s, struct tape *tape, struct backward *b)
+                    const struct gradients_sizes *s, struct tape *tape, struct backward *b)
 {
     struct arena a = {0}, lse = {0}, heads = {0};
     for (int there = 0; there < 2; there++) {
@@ -81,18 +81,18 @@ static struct row_place *make_places(struct backend_training *m, const struct tr
     return ret;
 }
 
-/* ---- a pass ---- */
+/* ---- forward and backward ---- */
 
-static int backward(const struct pass *p, struct error *e)
+static int backward(const struct cpu_batch *p, struct error *e)
 {
     return backward_layers(p, e) < 0 ? -1 : backward_embeddings(p, e);
 }
 
-static int run(const struct pass *p, const struct backward *b, struct pass_loss *loss,
+static int run(const struct cpu_batch *p, const struct backward *b, struct batch_loss *loss,
                struct error *e)
 {
     const struct train_batch *batch = b->request->batch;
-    if (pass_forward(p, e) < 0)
+    if (cpu_batch_forward(p, e) < 0)
         return -1;
     memset(b->stream, 0, (uint64_t)p->tokens * p->g->config.hidden * sizeof *b->stream);
     if (batch->masked && train_words(p, b, loss, e) < 0)
@@ -102,7 +102,8 @@ static int run(const struct pass *p, const struct backward *b, struct pass_loss 
     return b->request->loss_only ? 0 : backward(p, e);
 }
 
-static struct training make_training(const struct pass_request *r, struct backend_training *m)
+static struct training make_training(const struct gradients_request *r,
+                                     struct backend_training *m)
 {
     return (struct training){.ops = cpu_train_ops(),
                              .place = make_places(m, r->batch),
@@ -113,7 +114,8 @@ static struct training make_training(const struct pass_request *r, struct backen
                              .attention_dropout = r->loss_only ? 0 : r->attention_dropout};
 }
 
-static void prepare(struct pass *p, struct backend_training *m, const struct pass_sizes *s)
+static void prepare(struct cpu_batch *p, struct backend_training *m,
+                    const struct gradients_sizes *s)
 {
     p->panel = training_panel(s->tokens);
     p->panels = (s->tokens + p->panel - 1) / p->panel;
@@ -123,44 +125,44 @@ static void prepare(struct pass *p, struct backend_training *m, const struct pas
                 attention_bytes(p->g, s, p->offsets));
 }
 
-int cpu_train(const struct pass_request *r, struct backend_training *m, struct pass_loss *loss,
-              struct error *e)
+int cpu_train(const struct gradients_request *r, struct backend_training *m,
+              struct batch_loss *loss, struct error *e)
 {
     const struct engine *g = r->engine;
-    const struct pass_sizes s = sizes_of(r);
+    const struct gradients_sizes s = sizes_of(r);
     struct backward b = {.request = r};
     struct training t = make_training(r, m);
     struct tape tape;
-    struct pass p = {.g = g,
-                     .c = g->encoder,
-                     .ops = g->encoder->state->ops,
-                     .training = &t,
-                     .tape = &tape,
-                     .list = r->batch->list,
-                     .offsets = r->batch->offsets,
-                     .sequences = s.sequences,
-                     .tokens = s.tokens,
-                     .longest = s.longest,
-                     .memory = &m->panels};
+    struct cpu_batch p = {.g = g,
+                          .c = g->encoder,
+                          .ops = g->encoder->state->ops,
+                          .training = &t,
+                          .tape = &tape,
+                          .list = r->batch->list,
+                          .offsets = r->batch->offsets,
+                          .sequences = s.sequences,
+                          .tokens = s.tokens,
+                          .longest = s.longest,
+                          .memory = &m->panels};
     t.backward = &b;
     lay_out(m, g, &s, &tape, &b);
     prepare(&p, m, &s);
-    return pass_make_products(&p, e) < 0 ? -1 : run(&p, &b, loss, e);
+    return cpu_batch_make_products(&p, e) < 0 ? -1 : run(&p, &b, loss, e);
 }
 
 /* ---- what it takes ---- */
 
 /* f32 copies of bf16 operands: each thread has memory for the largest product. */
-static uint64_t widened_bytes(const struct engine *g, const struct pass_sizes *s)
+static uint64_t widened_bytes(const struct engine *g, const struct gradients_sizes *s)
 {
     const struct encoder *c = g->encoder;
-    const uint64_t panels = pass_widened_bytes(c, training_panel(s->tokens)),
+    const uint64_t panels = cpu_batch_widened_bytes(c, training_panel(s->tokens)),
                    words = g->parts & PART_MLM ? train_words_widened_bytes(c, s->masked) : 0;
     return g->threads * (panels > words ? panels : words);
 }
 
-int cpu_training_memory(const struct engine *g, const struct pass_sizes *s,
-                        struct pass_memory *ret, struct error *e)
+int cpu_training_memory(const struct engine *g, const struct gradients_sizes *s,
+                        struct gradients_memory *ret, struct error *e)
 {
     struct layer_tape *layer = memory_new(g->config.layers, sizeof *layer);
     struct tape tape;
@@ -172,7 +174,7 @@ int cpu_training_memory(const struct engine *g, const struct pass_sizes *s,
     train_lay_out_lse(g, s, &lse, layer);
     train_lay_out_heads(g, s, &heads, &b);
     free(layer);
-    *ret = (struct pass_memory){
+    *ret = (struct gradients_memory){
         .activations = buffer_bytes(a.used) +
                        buffer_bytes(s->tokens * sizeof(struct row_place)) +
                        cpu_workspace_panels_bytes(g, training_panel(s->tokens)) +
@@ -185,8 +187,8 @@ int cpu_training_memory(const struct engine *g, const struct pass_sizes *s,
     return 0;
 }
 
-void cpu_training_attention(const struct backend_training *m, struct pass_array *ret)
+void cpu_training_attention(const struct backend_training *m, struct gradients_array *ret)
 {
-    ret[0] = (struct pass_array){m->attention.data, m->attention.bytes};
-    ret[1] = (struct pass_array){m->panels.attention.data, m->panels.attention.bytes};
+    ret[0] = (struct gradients_array){m->attention.data, m->attention.bytes};
+    ret[1] = (struct gradients_array){m->panels.attention.data, m->panels.attention.bytes};
 }

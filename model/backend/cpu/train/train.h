@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The memory of passes forward and backward on the CPU. */
+/* The memory for gradients on the CPU. */
 #pragma once
 #include "model/backend/cpu/train/backward.h"
 
@@ -20,11 +20,11 @@ struct backend_training {
 uint32_t training_panel(uint32_t tokens);
 
 /* Lay out all arrays for a batch of these sizes. */
-void train_lay_out_tape(const struct engine *g, const struct pass_sizes *s, struct arena *a,
-                        struct layer_tape *layer, struct tape *tape);
-void train_lay_out_lse(const struct engine *g, const struct pass_sizes *s, struct arena *a,
+void train_lay_out_tape(const struct engine *g, const struct gradients_sizes *s,
+                        struct arena *a, struct layer_tape *layer, struct tape *tape);
+void train_lay_out_lse(const struct engine *g, const struct gradients_sizes *s, struct arena *a,
                        struct layer_tape *layer);
-void train_lay_out_backward(const struct engine *g, const struct pass_sizes *s, struct arena *a,
-                            struct backward *b);
-void train_lay_out_heads(const struct engine *g, const struct pass_sizes *s, struct arena *a,
-                         struct backward *b);
+void train_lay_out_backward(const struct engine *g, const struct gradients_sizes *s,
+                            struct arena *a, struct backward *b);
+void train_lay_out_heads(const struct engine *g, const struct gradients_sizes *s,
+                         struct arena *a, struct backward *b);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Where the arrays of a pass lie. The same functions say how large they are and what `pass_memory` predicts. */
+/* Where the arrays for the gradients of a batch lie. The same functions say how large they are and what `gradients_memory` predicts. */
 #include "masks/base/memory.h"
 #include "model/backend/cpu/train/train.h"
 #include <stdlib.h>
@@ -28,7 +28,7 @@ static uint64_t panels_of(uint32_t tokens)
 }
 
 /* Products write some rows beyond. */
-static uint64_t rows_of(const struct pass_sizes *s)
+static uint64_t rows_of(const struct gradients_sizes *s)
 {
     return s->tokens + (uint64_t)PRODUCT_ROWS_BEYOND;
 }
@@ -68,8 +68,8 @@ static void lay_out_rest(const struct engine *g, uint64_t rows, struct arena *a,
     l->outer_norm.inverse = take_f32(a, rows);
 }
 
-void train_lay_out_tape(const struct engine *g, const struct pass_sizes *s, struct arena *a,
-                        struct layer_tape *layer, struct tape *tape)
+void train_lay_out_tape(const struct engine *g, const struct gradients_sizes *s,
+                        struct arena *a, struct layer_tape *layer, struct tape *tape)
 {
     const uint64_t rows = rows_of(s), hidden = rows * g->config.hidden;
     for (uint32_t k = 0; k < g->config.layers; k++) {
@@ -87,7 +87,7 @@ void train_lay_out_tape(const struct engine *g, const struct pass_sizes *s, stru
     tape->embeddings_norm.inverse = take_f32(a, rows);
 }
 
-void train_lay_out_lse(const struct engine *g, const struct pass_sizes *s, struct arena *a,
+void train_lay_out_lse(const struct engine *g, const struct gradients_sizes *s, struct arena *a,
                        struct layer_tape *layer)
 {
     for (uint32_t k = 0; k < g->config.layers; k++)
@@ -98,8 +98,8 @@ void train_lay_out_lse(const struct engine *g, const struct pass_sizes *s, struc
 
 /* ---- the backward pass ---- */
 
-void train_lay_out_backward(const struct engine *g, const struct pass_sizes *s, struct arena *a,
-                            struct backward *b)
+void train_lay_out_backward(const struct engine *g, const struct gradients_sizes *s,
+                            struct arena *a, struct backward *b)
 {
     const struct model_config *m = &g->config;
     const uint64_t rows = rows_of(s), columns = attention_columns(m),
@@ -137,8 +137,8 @@ static void lay_out_words(const struct engine *g, uint32_t masked, struct arena 
     w->right = arena_take(a, chunk);
 }
 
-void train_lay_out_heads(const struct engine *g, const struct pass_sizes *s, struct arena *a,
-                         struct backward *b)
+void train_lay_out_heads(const struct engine *g, const struct gradients_sizes *s,
+                         struct arena *a, struct backward *b)
 {
     const uint64_t first = (s->sequences + (uint64_t)PRODUCT_ROWS_BEYOND) * g->config.hidden;
     if (g->parts & PART_MLM && s->masked)

@@ -8,19 +8,19 @@
 
 /* What the functions below share. */
 struct next {
-    const struct pass *p;
+    const struct cpu_batch *p;
     const struct backward *b;
     const float *weight, *bias; /* [2, H], [2] */
     uint32_t hidden;
-    struct pass_loss *loss;
+    struct batch_loss *loss;
 };
 
 static void gather(const struct next *n)
 {
-    const struct pass *p = n->p;
+    const struct cpu_batch *p = n->p;
     for (uint32_t s = 0; s < p->sequences; s++)
-        memcpy(pass_row(p, n->b->next.gathered, s, n->hidden),
-               pass_row(p, p->tape->last, (uint32_t)p->offsets[s], n->hidden),
+        memcpy(cpu_batch_row(p, n->b->next.gathered, s, n->hidden),
+               cpu_batch_row(p, p->tape->last, (uint32_t)p->offsets[s], n->hidden),
                n->hidden * element_bytes(p->g->dtype));
 }
 
@@ -36,14 +36,14 @@ static int multiply(const struct next *n, const struct linear *l, const void *x,
     const struct product *product = product_find(m, l, &use, e);
     int r = product ? product_workspace_grow(m, product, w, e) : -1;
     if (r == 0 && product_run(product, l, x, y, w) < 0)
-        r = pass_failed(e);
+        r = cpu_batch_failed(e);
     omp_set_num_threads(before);
     return r;
 }
 
 static int pool(const struct next *n, struct error *e)
 {
-    const struct pass *p = n->p;
+    const struct cpu_batch *p = n->p;
     const struct next_arrays *a = &n->b->next;
     struct linear pooler = p->c->pooler;
     pooler.shape.y = ELEMENT_F32;
@@ -94,7 +94,7 @@ static void columns_back(const struct next *n, uint32_t s, const double d[2])
 
 static int pool_back(const struct next *n, struct error *e)
 {
-    const struct pass *p = n->p;
+    const struct cpu_batch *p = n->p;
     const struct next_arrays *a = &n->b->next;
     const uint64_t count = (uint64_t)p->sequences * n->hidden;
     const struct weight_gradient weight = {
@@ -114,7 +114,7 @@ static int pool_back(const struct next *n, struct error *e)
     return matmul_weight_gradients(p->c->state->matmul, &weight, 1, p->g->threads, e);
 }
 
-int train_next(const struct pass *p, const struct backward *b, struct pass_loss *loss,
+int train_next(const struct cpu_batch *p, const struct backward *b, struct batch_loss *loss,
                struct error *e)
 {
     const struct train_state *s = b->request->state;

@@ -7,7 +7,7 @@
 
 /* Masked rows first .. first + rows of a batch. */
 struct chunk {
-    const struct pass *p;
+    const struct cpu_batch *p;
     const struct backward *b;
     uint32_t first, rows;
     const struct product *dense[2], *out[2], *out_back[2], *dense_back[2]; /* whole, last */
@@ -29,27 +29,27 @@ static float *rows_of(float *base, uint64_t row, uint64_t columns)
 
 static void gather(const struct words_part *w)
 {
-    const struct pass *p = w->c->p;
+    const struct cpu_batch *p = w->c->p;
     const uint32_t *rows = w->c->b->request->batch->masked_row + w->c->first + w->first;
     for (uint32_t k = 0; k < w->rows; k++)
-        memcpy(pass_row(p, w->c->b->words.gathered, (uint64_t)w->first + k, w->hidden),
-               pass_row(p, p->tape->last, rows[k], w->hidden),
+        memcpy(cpu_batch_row(p, w->c->b->words.gathered, (uint64_t)w->first + k, w->hidden),
+               cpu_batch_row(p, p->tape->last, rows[k], w->hidden),
                w->hidden * element_bytes(p->g->dtype));
 }
 
 /* From hidden states to what the decoder takes. */
 static int transform(const struct words_part *w)
 {
-    const struct pass *p = w->c->p;
+    const struct cpu_batch *p = w->c->p;
     const struct words_arrays *a = &w->c->b->words;
     const struct cpu_train_ops *ops = p->training->ops;
     const struct norm *n = &p->c->words_norm;
     float *x = w->workspace->sum, *inverse = a->norm.inverse + w->first,
           *pre = rows_of(a->pre, w->first, w->hidden);
-    void *normalised = pass_row(p, a->norm.normalised, w->first, w->hidden),
-         *y = pass_row(p, a->normed, w->first, w->hidden);
+    void *normalised = cpu_batch_row(p, a->norm.normalised, w->first, w->hidden),
+         *y = cpu_batch_row(p, a->normed, w->first, w->hidden);
     if (product_run(w->c->dense[w->last], &p->c->words_dense,
-                    pass_row(p, a->gathered, w->first, w->hidden), pre,
+                    cpu_batch_row(p, a->gathered, w->first, w->hidden), pre,
                     &w->workspace->product) < 0)
         return -1;
     ops->activate_f32(linear_after(p->g->config.activation), w->rows * w->hidden, pre, x);
@@ -62,17 +62,17 @@ static int transform(const struct words_part *w)
 
 static int decode(const struct words_part *w)
 {
-    const struct pass *p = w->c->p;
+    const struct cpu_batch *p = w->c->p;
     return product_run(w->c->out[w->last], &p->c->words_out,
-                       pass_row(p, w->c->b->words.normed, w->first, w->hidden), w->logits,
+                       cpu_batch_row(p, w->c->b->words.normed, w->first, w->hidden), w->logits,
                        &w->workspace->product);
 }
 
 /* The loss of each row; logits become their gradient. */
 static void find_loss(const struct words_part *w)
 {
-    const struct pass *p = w->c->p;
-    const struct pass_request *r = w->c->b->request;
+    const struct cpu_batch *p = w->c->p;
+    const struct gradients_request *r = w->c->b->request;
     const struct words_arrays *a = &w->c->b->words;
     const struct cpu_train_ops *ops = p->training->ops;
     const uint32_t *label = r->batch->masked_label + w->c->first + w->first,
@@ -82,7 +82,7 @@ static void find_loss(const struct words_part *w)
         const float *logits = rows_of(w->logits, k, w->vocabulary);
         void *d = r->loss_only
                       ? NULL
-                      : pass_row(p, a->d_logits, (uint64_t)w->first + k, w->vocabulary);
+                      : cpu_batch_row(p, a->d_logits, (uint64_t)w->first + k, w->vocabulary);
         int right;
         double loss =
             p->g->dtype == ELEMENT_BF16
@@ -96,15 +96,15 @@ static void find_loss(const struct words_part *w)
 /* From the logits' gradient to the hidden states', which is added to the stream: rows differ. */
 static int back(const struct words_part *w)
 {
-    const struct pass *p = w->c->p;
+    const struct cpu_batch *p = w->c->p;
     const struct words_arrays *a = &w->c->b->words;
     const struct cpu_train_ops *ops = p->training->ops;
     const uint64_t h = w->hidden;
     float *d = w->workspace->sum, *bias = rows_of(a->bias, w->panel, w->vocabulary);
     const struct norm_back norm = {&p->c->words_norm, &a->norm, rows_of(a->gain, w->panel, h),
                                    rows_of(a->shift, w->panel, h)};
-    void *d_logits = pass_row(p, a->d_logits, w->first, w->vocabulary),
-         *d_dense = pass_row(p, a->d_dense, w->first, h);
+    void *d_logits = cpu_batch_row(p, a->d_logits, w->first, w->vocabulary),
+         *d_dense = cpu_batch_row(p, a->d_dense, w->first, h);
     memset(bias, 0, w->vocabulary * sizeof *bias);
     backward_columns(p, w->rows, (uint32_t)w->vocabulary, d_logits, bias);
     if (product_run(w->c->out_back[w->last], &p->c->words_out_twin, d_logits, d,
@@ -138,7 +138,7 @@ static void clear_sums(const struct words_part *w)
 
 static int run_panel(const struct chunk *c, uint32_t panel)
 {
-    const struct pass *p = c->p;
+    const struct cpu_batch *p = c->p;
     const int thread = omp_get_thread_num();
     struct words_part w = {.c = c,
                            .workspace = &p->memory->panel[thread],
@@ -186,7 +186,7 @@ static int run_panels(const struct chunk *c)
 
 /* ---- products ---- */
 
-static int find(const struct pass *p, const struct linear *l, uint32_t rows,
+static int find(const struct cpu_batch *p, const struct linear *l, uint32_t rows,
                 const struct product **ret, struct error *e)
 {
     const struct product_use use = {rows, 1, false};
@@ -236,7 +236,7 @@ uint64_t train_words_widened_bytes(const struct encoder *c, uint32_t masked)
 
 /* ---- a chunk ---- */
 
-static void add_loss(const struct chunk *c, struct pass_loss *loss)
+static void add_loss(const struct chunk *c, struct batch_loss *loss)
 {
     for (uint32_t k = 0; k < c->rows; k++) {
         loss->mlm += c->b->words.loss[k];
@@ -248,7 +248,7 @@ static void add_loss(const struct chunk *c, struct pass_loss *loss)
 static void add_sums(const struct chunk *c)
 {
     static const char prefix[] = "cls.predictions.";
-    const struct pass *p = c->p;
+    const struct cpu_batch *p = c->p;
     const struct words_arrays *a = &c->b->words;
     const uint64_t h = p->g->config.hidden, v = p->g->config.vocabulary;
     const uint32_t panels = panels_of(c);
@@ -263,7 +263,7 @@ static void add_sums(const struct chunk *c)
 
 static int weight_gradients(const struct chunk *c, struct error *e)
 {
-    const struct pass *p = c->p;
+    const struct cpu_batch *p = c->p;
     const struct model_config *m = &p->g->config;
     const struct words_arrays *a = &c->b->words;
     const uint64_t h = m->hidden;
@@ -278,12 +278,12 @@ static int weight_gradients(const struct chunk *c, struct error *e)
     return matmul_weight_gradients(p->c->state->matmul, list, 2, p->g->threads, e);
 }
 
-static int run_chunk(struct chunk *c, struct pass_loss *loss, struct error *e)
+static int run_chunk(struct chunk *c, struct batch_loss *loss, struct error *e)
 {
     if (find_products(c, e) < 0)
         return -1;
     if (run_panels(c) < 0)
-        return pass_failed(e);
+        return cpu_batch_failed(e);
     add_loss(c, loss);
     if (c->b->request->loss_only)
         return 0;
@@ -291,7 +291,7 @@ static int run_chunk(struct chunk *c, struct pass_loss *loss, struct error *e)
     return weight_gradients(c, e);
 }
 
-int train_words(const struct pass *p, const struct backward *b, struct pass_loss *loss,
+int train_words(const struct cpu_batch *p, const struct backward *b, struct batch_loss *loss,
                 struct error *e)
 {
     const uint32_t masked = b->request->batch->masked;

@@ -5,7 +5,7 @@
    cross-entropy. Weights are those of the global batch (1 / its masked tokens, 1 / its sequences), so that parts of
    a batch add up to the whole.
 
-   What a pass computes is a function of the parameters, the batch and the seed: never of threads, and beyond rounding
+   Results are a function of the parameters, the batch and the seed: never of threads, and beyond rounding
    (1e-6) never of how a batch is cut into parts. Dropout of a hidden state is a function of (seed, layer, site,
    sample, position, column), attention's of (seed, layer, sample, head, i, j).
 
@@ -21,7 +21,7 @@ enum recompute {
     RECOMPUTE_LAYER,     /* all but each layer's input is */
 };
 
-struct pass_loss {
+struct batch_loss {
     double mlm, next; /* sums of cross-entropies, in nats */
     uint64_t masked, masked_right;
     uint64_t sequences, next_right;
@@ -29,7 +29,7 @@ struct pass_loss {
 
 /* An array X that attention adds to its scores beside the mask (an engine that was loaded biased), n being the mask's
    length. The backward pass adds to its gradient, layer after layer from the last to the first. */
-struct pass_bias {
+struct trained_bias {
     const float *value; /* [heads, n, n], or one for each layer */
     bool per_layer;     /* value and gradient have each layer's */
     bool diagonals;     /* the gradient is that along diagonals */
@@ -38,7 +38,7 @@ struct pass_bias {
     float *part;  /* as large as one layer's gradient: worked in */
 };
 
-struct pass_request {
+struct gradients_request {
     struct engine *engine; /* loaded for training */
     struct train_state *state;
     const struct train_batch *batch;
@@ -46,44 +46,44 @@ struct pass_request {
     double hidden_dropout, attention_dropout;
     double mlm_weight, next_weight;
     enum recompute recompute;
-    bool loss_only;               /* evaluation: no dropout, no backward pass */
-    const struct pass_bias *bias; /* where the engine is biased; else null */
+    bool loss_only;                  /* evaluation: no dropout, no backward pass */
+    const struct trained_bias *bias; /* where the engine is biased; else null */
 };
 
 /* The seed of a layer's attention, whose draws are maskc's. */
-uint64_t pass_attention_seed(uint64_t seed, uint32_t layer);
+uint64_t gradients_attention_seed(uint64_t seed, uint32_t layer);
 
-/* What passes work in; grows with the largest batch and is kept. */
-struct pass_workspace;
-struct pass_workspace *pass_workspace_new(const struct engine *g);
-void pass_workspace_destroy(struct pass_workspace *w); /* null is fine */
+/* Memory for the work on a batch. It grows with the largest batch and is kept. */
+struct gradients_workspace;
+struct gradients_workspace *gradients_workspace_new(const struct engine *g);
+void gradients_workspace_destroy(struct gradients_workspace *w); /* null is fine */
 
 /* Adds to *loss and, unless loss_only, to r->state->gradient. */
-int pass_run(const struct pass_request *r, struct pass_workspace *w, struct pass_loss *loss,
-             struct error *e);
+int gradients_compute(const struct gradients_request *r, struct gradients_workspace *w,
+                      struct batch_loss *loss, struct error *e);
 
-/* What the bits of a pass depend on beside the request: instructions, libraries. The caller frees it. */
-char *pass_identity(const struct engine *g);
+/* Names the instructions and libraries that the bits of gradients depend on. The caller frees it. */
+char *gradients_identity(const struct engine *g);
 
 /* Bytes that a workspace holds for a batch of these sizes, by part: what `maskbert memory` predicts. */
-struct pass_sizes {
+struct gradients_sizes {
     uint32_t sequences, tokens, longest, masked;
     enum recompute recompute;
 };
-struct pass_memory {
+struct gradients_memory {
     uint64_t activations; /* the tape and what lies between layers */
     uint64_t attention;   /* LSE and the kernels' workspace */
     uint64_t heads;       /* logits and their gradient */
     uint64_t weights;     /* packed copies, transposed twins included */
 };
-int pass_memory(const struct engine *g, const struct pass_sizes *s, struct pass_memory *ret,
-                struct error *e);
+int gradients_memory(const struct engine *g, const struct gradients_sizes *s,
+                     struct gradients_memory *ret, struct error *e);
 
 /* What a workspace holds for attention, so that others can see how much of it lies in memory. */
-enum { PASS_ATTENTION_ARRAYS = 2 };
-struct pass_array {
+enum { GRADIENTS_ATTENTION_ARRAYS = 2 };
+struct gradients_array {
     const void *data;
     uint64_t bytes;
 };
-void pass_attention_arrays(const struct pass_workspace *w,
-                           struct pass_array ret[PASS_ATTENTION_ARRAYS]);
+void gradients_attention_arrays(const struct gradients_workspace *w,
+                                struct gradients_array ret[GRADIENTS_ATTENTION_ARRAYS]);

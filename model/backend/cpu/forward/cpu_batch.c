@@ -1,31 +1,32 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The steps of a forward pass: panels and attentions take turns, layer by layer. */
-#include "model/backend/cpu/forward/pass.h"
-#include "model/gradients/pass.h"
+#include "model/backend/cpu/forward/cpu_batch.h"
+#include "model/gradients/gradients.h"
 #include <math.h>
 #include <omp.h>
 
-void *pass_row(const struct pass *p, void *base, uint64_t row, uint64_t columns)
+void *cpu_batch_row(const struct cpu_batch *p, void *base, uint64_t row, uint64_t columns)
 {
     return (uint8_t *)base + row * columns * element_bytes(p->g->dtype);
 }
 
-const struct layer_tape *pass_layer(const struct pass *p, uint32_t layer)
+const struct layer_tape *cpu_batch_layer(const struct cpu_batch *p, uint32_t layer)
 {
     return &p->tape->layer[(uint64_t)layer * p->tape->step];
 }
 
-void *pass_output(const struct pass *p, uint32_t layer)
+void *cpu_batch_output(const struct cpu_batch *p, uint32_t layer)
 {
-    return layer + 1 < p->g->config.layers ? pass_layer(p, layer + 1)->hidden : p->tape->last;
+    return layer + 1 < p->g->config.layers ? cpu_batch_layer(p, layer + 1)->hidden
+                                           : p->tape->last;
 }
 
-void *pass_slice_row(const struct pass *p, void *base, uint32_t k, uint64_t row)
+void *cpu_batch_slice_row(const struct cpu_batch *p, void *base, uint32_t k, uint64_t row)
 {
-    return pass_row(p, base, k * p->tape->rows + row, p->c->layer->inner->shape.out);
+    return cpu_batch_row(p, base, k * p->tape->rows + row, p->c->layer->inner->shape.out);
 }
 
-int pass_failed(struct error *e)
+int cpu_batch_failed(struct error *e)
 {
     return error_set(e, ERROR_FALSE, "oneDNN: a matrix product failed");
 }
@@ -43,7 +44,7 @@ static struct linear inner_of(const struct encoder *c, bool training)
     return l;
 }
 
-uint64_t pass_widened_bytes(const struct encoder *c, uint32_t rows)
+uint64_t cpu_batch_widened_bytes(const struct encoder *c, uint32_t rows)
 {
     const struct layer *l = c->layer;
     const struct linear inner = inner_of(c, true);
@@ -58,7 +59,7 @@ uint64_t pass_widened_bytes(const struct encoder *c, uint32_t rows)
     return most;
 }
 
-static int make_products(struct pass *p, uint32_t rows, const struct product **ret,
+static int make_products(struct cpu_batch *p, uint32_t rows, const struct product **ret,
                          struct error *e)
 {
     const struct layer *l = p->c->layer;
@@ -90,7 +91,7 @@ static int make_products(struct pass *p, uint32_t rows, const struct product **r
     return 0;
 }
 
-int pass_make_products(struct pass *p, struct error *e)
+int cpu_batch_make_products(struct cpu_batch *p, struct error *e)
 {
     return make_products(p, p->panel, p->whole, e) < 0
                ? -1
@@ -99,7 +100,7 @@ int pass_make_products(struct pass *p, struct error *e)
 
 /* ---- panels ---- */
 
-static int run_panel(const struct pass *p, uint32_t k, panel_step *step, uint32_t layer)
+static int run_panel(const struct cpu_batch *p, uint32_t k, panel_step *step, uint32_t layer)
 {
     int thread = omp_get_thread_num();
     struct part part = {p,        &p->memory->panel[thread],      p->whole, k, k * p->panel,
@@ -111,7 +112,7 @@ static int run_panel(const struct pass *p, uint32_t k, panel_step *step, uint32_
     return step(&part, layer);
 }
 
-int pass_run_panels(const struct pass *p, panel_step *step, uint32_t layer)
+int cpu_batch_run_panels(const struct cpu_batch *p, panel_step *step, uint32_t layer)
 {
     int failed = 0;
     if (!p->training && (p->divided || p->panels == 1))
@@ -131,7 +132,7 @@ int pass_run_panels(const struct pass *p, panel_step *step, uint32_t layer)
 /* ---- attention ---- */
 
 /* Neighbouring seeds and layers must not give related bits. */
-uint64_t pass_attention_seed(uint64_t seed, uint32_t layer)
+uint64_t gradients_attention_seed(uint64_t seed, uint32_t layer)
 {
     uint64_t x = seed + (layer + UINT64_C(1)) * UINT64_C(0x9E3779B97F4A7C15);
     x = (x ^ x >> 30) * UINT64_C(0xBF58476D1CE4E5B9);
@@ -145,22 +146,22 @@ struct row_dropout training_dropout(const struct training *t, uint32_t site)
     return (struct row_dropout){t->seed, site, below, 65536.0f / (float)(65536 - below)};
 }
 
-uint64_t pass_bias_at(const struct pass *p, uint32_t layer, bool gradient)
+uint64_t cpu_batch_bias_at(const struct cpu_batch *p, uint32_t layer, bool gradient)
 {
-    const struct pass_bias *b = p->training->bias;
-    return b->per_layer ? layer * pass_bias_size(p, gradient) : 0;
+    const struct trained_bias *b = p->training->bias;
+    return b->per_layer ? layer * cpu_batch_bias_size(p, gradient) : 0;
 }
 
-uint64_t pass_bias_size(const struct pass *p, bool gradient)
+uint64_t cpu_batch_bias_size(const struct cpu_batch *p, bool gradient)
 {
     const struct attention *a = &p->c->attention;
     const uint64_t n = a->mask->n;
     return a->heads * (gradient && p->training->bias->diagonals ? 2 * n - 1 : n * n);
 }
 
-struct attention_call pass_attention_call(const struct pass *p, uint32_t layer)
+struct attention_call cpu_batch_attention_call(const struct cpu_batch *p, uint32_t layer)
 {
-    const struct layer_tape *tape = pass_layer(p, layer);
+    const struct layer_tape *tape = cpu_batch_layer(p, layer);
     struct attention_call ret = {
         .layer = layer,
         .sequences = p->sequences,
@@ -176,25 +177,26 @@ struct attention_call pass_attention_call(const struct pass *p, uint32_t layer)
     };
     if (p->training) {
         ret.dropout = (float)p->training->attention_dropout;
-        ret.seed = pass_attention_seed(p->training->seed, layer);
+        ret.seed = gradients_attention_seed(p->training->seed, layer);
         ret.sample = p->training->sample;
         if (p->training->bias)
-            ret.bias = p->training->bias->value + pass_bias_at(p, layer, false);
+            ret.bias = p->training->bias->value + cpu_batch_bias_at(p, layer, false);
     }
     return ret;
 }
 
-int pass_attend(const struct pass *p, uint32_t layer, struct error *e)
+int cpu_batch_attend(const struct cpu_batch *p, uint32_t layer, struct error *e)
 {
-    struct attention_call call = pass_attention_call(p, layer);
+    struct attention_call call = cpu_batch_attention_call(p, layer);
     const struct attention *a = &p->c->attention;
     uint64_t columns = (uint64_t)a->heads * a->padded_dim;
     if (p->watch)
         p->watch->layer(p->watch->context,
-                        &(struct engine_layer){
-                            layer, call.projection, pass_row(p, call.projection, 1, columns),
-                            pass_row(p, call.projection, 2, columns), 3 * columns,
-                            a->padded_dim, pass_layer(p, layer)->hidden});
+                        &(struct engine_layer){layer, call.projection,
+                                               cpu_batch_row(p, call.projection, 1, columns),
+                                               cpu_batch_row(p, call.projection, 2, columns),
+                                               3 * columns, a->padded_dim,
+                                               cpu_batch_layer(p, layer)->hidden});
     double since = omp_get_wtime();
     int r = attention_run(a, &call, e);
     if (p->seconds)
@@ -216,13 +218,13 @@ static int go_on(const struct part *part, uint32_t layer)
     return layer + 1 < part->p->g->config.layers ? panel_project(part, layer + 1) : 0;
 }
 
-int pass_forward(const struct pass *p, struct error *e)
+int cpu_batch_forward(const struct cpu_batch *p, struct error *e)
 {
-    int r = pass_run_panels(p, begin, 0);
+    int r = cpu_batch_run_panels(p, begin, 0);
     for (uint32_t k = 0; k < p->g->config.layers && r == 0; k++) {
-        if (pass_attend(p, k, e) < 0)
+        if (cpu_batch_attend(p, k, e) < 0)
             return -1;
-        r = pass_run_panels(p, go_on, k);
+        r = cpu_batch_run_panels(p, go_on, k);
     }
-    return r ? pass_failed(e) : 0;
+    return r ? cpu_batch_failed(e) : 0;
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Inside the encoder's pass on the CPU, for inference and for training. Rows are worked off in panels. Between two
+/* One batch on its way through the encoder on the CPU, for inference and for training. Rows are worked off in panels. Between two
    attentions a panel stays on one thread, so that what lies between the products stays in that core's cache. A batch
    of inference with few rows for each thread is one panel, and every product is divided among the threads. */
 #pragma once
@@ -29,11 +29,11 @@ struct training {
     const uint32_t *sample;        /* [sequences] */
     uint64_t seed;
     double hidden_dropout, attention_dropout;
-    const struct pass_bias *bias; /* or null */
-    struct backward *backward;    /* null: no backward pass */
+    const struct trained_bias *bias; /* or null */
+    struct backward *backward;       /* null: no backward pass */
 };
 
-struct pass {
+struct cpu_batch {
     const struct engine *g;
     const struct encoder *c;
     const struct cpu_encoder_ops *ops;
@@ -54,7 +54,7 @@ struct pass {
 
 /* Rows first .. first + rows, on one thread or divided. */
 struct part {
-    const struct pass *p;
+    const struct cpu_batch *p;
     struct panel_workspace *workspace;
     const struct product *const *product; /* [PRODUCT_COUNT] */
     uint32_t panel, first, rows;
@@ -62,35 +62,35 @@ struct part {
 };
 
 /* Row `row` of [.., columns] in the engine's dtype. */
-void *pass_row(const struct pass *p, void *base, uint64_t row, uint64_t columns);
-const struct layer_tape *pass_layer(const struct pass *p, uint32_t layer);
-void *pass_output(const struct pass *p,
-                  uint32_t layer); /* a layer's, which is the next one's input */
+void *cpu_batch_row(const struct cpu_batch *p, void *base, uint64_t row, uint64_t columns);
+const struct layer_tape *cpu_batch_layer(const struct cpu_batch *p, uint32_t layer);
+void *cpu_batch_output(const struct cpu_batch *p,
+                       uint32_t layer); /* a layer's, which is the next one's input */
 /* Row `row` of slice k of a tape's pre or inner. */
-void *pass_slice_row(const struct pass *p, void *base, uint32_t k, uint64_t row);
+void *cpu_batch_slice_row(const struct cpu_batch *p, void *base, uint32_t k, uint64_t row);
 
 /* Products of panels; the workspaces of panels are there. */
-int pass_make_products(struct pass *p, struct error *e);
+int cpu_batch_make_products(struct cpu_batch *p, struct error *e);
 /* Bytes that the products of a training panel of so many rows need for f32 copies of bf16 operands. */
-uint64_t pass_widened_bytes(const struct encoder *c, uint32_t rows);
+uint64_t cpu_batch_widened_bytes(const struct encoder *c, uint32_t rows);
 
 /* Something that every panel goes through. -1: a product failed. */
 typedef int panel_step(const struct part *part, uint32_t layer);
-int pass_run_panels(const struct pass *p, panel_step *step, uint32_t layer);
+int cpu_batch_run_panels(const struct cpu_batch *p, panel_step *step, uint32_t layer);
 /* Elements of a layer's bias, or of its gradient, and where they begin. */
-uint64_t pass_bias_size(const struct pass *p, bool gradient);
-uint64_t pass_bias_at(const struct pass *p, uint32_t layer, bool gradient);
-struct attention_call pass_attention_call(const struct pass *p, uint32_t layer);
-int pass_attend(const struct pass *p, uint32_t layer, struct error *e);
+uint64_t cpu_batch_bias_size(const struct cpu_batch *p, bool gradient);
+uint64_t cpu_batch_bias_at(const struct cpu_batch *p, uint32_t layer, bool gradient);
+struct attention_call cpu_batch_attention_call(const struct cpu_batch *p, uint32_t layer);
+int cpu_batch_attend(const struct cpu_batch *p, uint32_t layer, struct error *e);
 /* From token ids to the last hidden states. */
-int pass_forward(const struct pass *p, struct error *e);
-int pass_failed(struct error *e); /* "a matrix product failed" */
+int cpu_batch_forward(const struct cpu_batch *p, struct error *e);
+int cpu_batch_failed(struct error *e); /* "a matrix product failed" */
 
 panel_step panel_begin;   /* embeddings, their norm */
 panel_step panel_project; /* query, key, value of a layer */
 panel_step panel_layer;   /* what follows a layer's attention */
 
-/* The dropouts of hidden states: which one of a pass. */
+/* Sites where hidden states drop out. */
 enum dropout_site { SITE_EMBEDDINGS, SITE_LAYERS };
 static inline uint32_t site_output(uint32_t layer) /* of attention */
 {

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What must not change a pass: threads, recomputing, packing again, the parts of a batch; and requests that are
-   refused. */
+/* Threads, recomputing, packing again and the parts of a batch must not change its gradients. Wrong requests are refused. */
 #include "masks/base/memory.h"
 #include "model/backend/cpu/matmul/matmul.h"
 #include "model/checkpoint/save.h"
@@ -12,14 +11,14 @@
 
 static const struct subject_options plain = {"longformer(5,2)", NULL, ELEMENT_F32, 2, false};
 
-/* Gradients of a pass with dropout; the caller frees them. */
+/* Gradients of the batch with dropout; the caller frees them. */
 static float *gradients(struct train_subject *s, enum recompute recompute, double *ret_loss)
 {
-    struct pass_request r = subject_request(s);
+    struct gradients_request r = subject_request(s);
     r.hidden_dropout = 0.1;
     r.attention_dropout = 0.1;
     r.recompute = recompute;
-    struct pass_loss loss = subject_run(s, &r);
+    struct batch_loss loss = subject_run(s, &r);
     *ret_loss = total_loss(&r, &loss);
     return memory_copy(s->state->gradient, s->state->count * sizeof(float));
 }
@@ -79,7 +78,7 @@ static void same_bits_bf16(void **unused)
 /* Gradients of a batch in parts. */
 static void run_parts(struct train_subject *s, uint32_t parts, double dropout)
 {
-    struct pass_request r = subject_request(s);
+    struct gradients_request r = subject_request(s);
     const uint32_t all = s->batch.sequences;
     r.hidden_dropout = r.attention_dropout = dropout;
     memset(s->state->gradient, 0, s->state->count * sizeof(float));
@@ -89,10 +88,10 @@ static void run_parts(struct train_subject *s, uint32_t parts, double dropout)
         int32_t offsets[SEQUENCES + 1];
         uint32_t rows[MASKED];
         struct error e = {0};
-        struct pass_loss loss = {0};
+        struct batch_loss loss = {0};
         train_batch_slice(&s->batch, begin, end - begin, &part, offsets, rows);
         r.batch = &part;
-        if (pass_run(&r, s->workspace, &loss, &e) < 0)
+        if (gradients_compute(&r, s->workspace, &loss, &e) < 0)
             fail_msg("%s", e.text);
     }
 }
@@ -214,8 +213,8 @@ static void leaves_alone(void **unused)
     (void)unused;
     random_model(1, 130, 5, 2, "gelu");
     subject_begin(&s, &plain);
-    struct pass_request r = subject_request(&s);
-    struct pass_loss with = subject_run(&s, &r);
+    struct gradients_request r = subject_request(&s);
+    struct batch_loss with = subject_run(&s, &r);
     uint64_t at = 0;
     for (uint32_t k = 0; k < s.state->pieces; k++) {
         for (; at < s.state->piece[k].first; at++)
@@ -223,7 +222,7 @@ static void leaves_alone(void **unused)
         at += s.state->piece[k].count;
     }
     r.loss_only = true;
-    struct pass_loss without = subject_run(&s, &r);
+    struct batch_loss without = subject_run(&s, &r);
     for (at = 0; at < s.state->count; at++)
         assert_true(s.state->gradient[at] == 0);
     assert_true(with.mlm == without.mlm && with.next == without.next);
@@ -235,13 +234,13 @@ static void memory_is_linear(void **unused)
 {
     struct train_subject s;
     struct error e = {0};
-    struct pass_memory m[3];
+    struct gradients_memory m[3];
     (void)unused;
     random_model(2, 64, 4, 2, "gelu");
     subject_begin(&s, &plain);
     for (uint32_t k = 0; k < 3; k++) {
-        const struct pass_sizes sizes = {256, 16384 * (k + 1), 64, 512, RECOMPUTE_NONE};
-        assert_int_equal(pass_memory(s.engine, &sizes, &m[k], &e), 0);
+        const struct gradients_sizes sizes = {256, 16384 * (k + 1), 64, 512, RECOMPUTE_NONE};
+        assert_int_equal(gradients_memory(s.engine, &sizes, &m[k], &e), 0);
     }
     const double first = (double)(m[1].activations - m[0].activations),
                  second = (double)(m[2].activations - m[1].activations);
@@ -252,11 +251,12 @@ static void memory_is_linear(void **unused)
 
 /* ---- refused ---- */
 
-static void must_refuse(struct train_subject *s, const struct pass_request *r, const char *says)
+static void must_refuse(struct train_subject *s, const struct gradients_request *r,
+                        const char *says)
 {
     struct error e = {0};
-    struct pass_loss loss = {0};
-    assert_int_equal(pass_run(r, s->workspace, &loss, &e), -1);
+    struct batch_loss loss = {0};
+    assert_int_equal(gradients_compute(r, s->workspace, &loss, &e), -1);
     if (!strstr(e.text, says))
         fail_msg("'%s', and not '%s'", e.text, says);
 }
@@ -267,7 +267,7 @@ static void refuses(void **unused)
     (void)unused;
     random_model(1, 64, 4, 2, "gelu");
     subject_begin(&s, &plain);
-    struct pass_request r = subject_request(&s);
+    struct gradients_request r = subject_request(&s);
     r.hidden_dropout = 1;
     must_refuse(&s, &r, "dropout");
     r.hidden_dropout = (double)NAN;

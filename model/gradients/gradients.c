@@ -1,26 +1,26 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A pass is the backend's; what every backend may rely on is checked here. */
-#include "model/gradients/pass.h"
+/* Checks a request, then has the engine's backend compute it. */
+#include "model/gradients/gradients.h"
 #include "masks/base/memory.h"
 #include "model/engine/encoder.h"
 #include <omp.h>
 #include <stdlib.h>
 
-struct pass_workspace {
+struct gradients_workspace {
     const struct backend *backend;
     struct backend_training *memory;
 };
 
-struct pass_workspace *pass_workspace_new(const struct engine *g)
+struct gradients_workspace *gradients_workspace_new(const struct engine *g)
 {
-    struct pass_workspace *w = memory_new(1, sizeof *w);
+    struct gradients_workspace *w = memory_new(1, sizeof *w);
     w->backend = g->encoder->backend;
     if (w->backend->training_new)
         w->memory = w->backend->training_new(g);
     return w;
 }
 
-void pass_workspace_destroy(struct pass_workspace *w)
+void gradients_workspace_destroy(struct gradients_workspace *w)
 {
     if (!w)
         return;
@@ -70,7 +70,7 @@ static int check_batch(const struct engine *g, const struct train_batch *b, stru
     return 0;
 }
 
-static int check_request(const struct pass_request *r, struct error *e)
+static int check_request(const struct gradients_request *r, struct error *e)
 {
     const uint32_t parts = r->engine->parts;
     if (!(r->hidden_dropout >= 0 && r->hidden_dropout < 0.99) ||
@@ -87,8 +87,8 @@ static int check_request(const struct pass_request *r, struct error *e)
     return check_batch(r->engine, r->batch, e);
 }
 
-int pass_run(const struct pass_request *r, struct pass_workspace *w, struct pass_loss *loss,
-             struct error *e)
+int gradients_compute(const struct gradients_request *r, struct gradients_workspace *w,
+                      struct batch_loss *loss, struct error *e)
 {
     if (check_engine(r->engine, e) < 0 || check_request(r, e) < 0)
         return -1;
@@ -101,21 +101,21 @@ int pass_run(const struct pass_request *r, struct pass_workspace *w, struct pass
     return result;
 }
 
-char *pass_identity(const struct engine *g)
+char *gradients_identity(const struct engine *g)
 {
     return g->encoder->backend->training_identity(g);
 }
 
-int pass_memory(const struct engine *g, const struct pass_sizes *s, struct pass_memory *ret,
-                struct error *e)
+int gradients_memory(const struct engine *g, const struct gradients_sizes *s,
+                     struct gradients_memory *ret, struct error *e)
 {
     if (check_engine(g, e) < 0)
         return -1;
     return g->encoder->backend->training_memory(g, s, ret, e);
 }
 
-void pass_attention_arrays(const struct pass_workspace *w,
-                           struct pass_array ret[PASS_ATTENTION_ARRAYS])
+void gradients_attention_arrays(const struct gradients_workspace *w,
+                                struct gradients_array ret[GRADIENTS_ATTENTION_ARRAYS])
 {
     w->backend->training_attention(w->memory, ret);
 }
