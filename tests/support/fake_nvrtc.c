@@ -3,6 +3,7 @@
    nothing either. The real one does not start beside such a driver. Written against nvrtc.h's
    prototypes. */
 #include "runtime/compile/nvrtc.h"
+#include <elf.h>
 #include <string.h>
 
 #define FAKE(type, name, ...)                                      \
@@ -13,6 +14,15 @@
 static const char ptx[] =
     "// attention_forward attention_dq attention_dkv attention_dx attention_dx_sum "
     "attention_key_heads attention_short_forward attention_short_backward";
+
+/* A cubin without kernels: an ELF header and an empty section. The emulated device runs the source beside it. */
+static const struct cubin {
+    Elf64_Ehdr head;
+    Elf64_Shdr section;
+} cubin[] = {{.head = {.e_ident = {ELFMAG0, ELFMAG1, ELFMAG2, ELFMAG3, ELFCLASS64},
+                       .e_shoff = sizeof(Elf64_Ehdr),
+                       .e_shentsize = sizeof(Elf64_Shdr),
+                       .e_shnum = 1}}};
 
 FAKE(int, nvrtcVersion, int *major, int *minor)
 {
@@ -49,19 +59,19 @@ FAKE(int, nvrtcCompileProgram, struct nvrtc_program *program, int count,
     return !program || !count || !options;
 }
 
-/* A log, a cubin or a PTX, each of them a text. */
-#define TEXT(what, text)                                                        \
+/* A log, a cubin or a PTX. */
+#define BYTES(what, bytes)                                                      \
     FAKE(int, nvrtcGet##what##Size, struct nvrtc_program *program, size_t *ret) \
     {                                                                           \
-        *ret = sizeof text;                                                     \
+        *ret = sizeof bytes;                                                    \
         return !program;                                                        \
     }                                                                           \
     FAKE(int, nvrtcGet##what, struct nvrtc_program *program, char *ret)         \
     {                                                                           \
-        memcpy(ret, text, sizeof text);                                         \
+        memcpy(ret, bytes, sizeof bytes);                                       \
         return !program;                                                        \
     }
 
-TEXT(ProgramLog, "")
-TEXT(CUBIN, ptx)
-TEXT(PTX, ptx)
+BYTES(ProgramLog, "")
+BYTES(CUBIN, cubin)
+BYTES(PTX, ptx)

@@ -102,8 +102,9 @@ def copy_tree(to):
             shutil.copy2(ROOT / path, to / path)
 
 
-def maskc(program, *words):
-    return run(program, *words, XDG_CACHE_HOME=str(FOLDER / "cache"), MASKC_TEMPLATES="", MASKC_AHEAD="none")
+def maskc(program, *words, **environment):
+    own = {"XDG_CACHE_HOME": str(FOLDER / "cache"), "MASKC_TEMPLATES": "", "MASKC_AHEAD": "none"}
+    return run(program, *words, **(own | environment))
 
 
 class Toy:
@@ -119,17 +120,19 @@ class Toy:
         run(*setup, cwd=self.tree, CC=os.environ.get("CC", "clang"))
         run("ninja", "-C", "build", "tools/maskc/maskc", "tests/support/libnvrtc.so", cwd=self.tree)
         self.program = self.tree / "build/tools/maskc/maskc"
-        if not re.search(r"^nvrtc +\d", self.maskc("devices"), re.M):  # the emulated device needs only the text
-            os.environ["MASKC_NVRTC"] = str(self.tree / "build/tests/support/libnvrtc.so")
+        self.kernel = self.tree / "build/kernel.mkb"
 
-    def maskc(self, *words):
-        return maskc(self.program, *words)
+    def maskc(self, *words, **environment):
+        return maskc(self.program, *words, **environment)
 
-    def verify(self, mask, n, device, *options):
-        """Compiles the mask and returns what `maskc verify` prints."""
-        kernel = self.tree / "build/kernel.mkb"
-        self.maskc("compile", mask, "-n", n, *options, "-o", kernel)
-        return self.maskc("verify", kernel, "--device", device)
+    def verify(self, device, *words, **environment):
+        """Compiles a kernel and returns what `maskc verify` prints."""
+        self.maskc("compile", *words, "-o", self.kernel, **environment)
+        return self.maskc("verify", self.kernel, "--device", device, **environment)
+
+    def without_nvrtc(self):
+        """Environment with a mock NVRTC: the emulated device needs only the text. Its cache is its own."""
+        return {"MASKC_NVRTC": str(self.tree / "build/tests/support/libnvrtc.so"), "XDG_CACHE_HOME": str(FOLDER / "mock-cache")}
 
     def check_style(self):
         run("tools/lint", cwd=self.tree)
@@ -172,7 +175,7 @@ class LoweringCase(unittest.TestCase):
         for n in LENGTHS:
             for dtype in ("f32", "bf16"):
                 for mask in (THIN, THICK):
-                    text = self.toy.verify(mask, n, "cpu", "--target", "x86-64-v3", "--machine", "x86-avx2", "--dtype", dtype)
+                    text = self.toy.verify("cpu", mask, "-n", n, "--target", "x86-64-v3", "--machine", "x86-avx2", "--dtype", dtype)
                     self.assertRegex(text, "(?m)^verified on cpu")
 
 
@@ -208,14 +211,24 @@ class FamilyCase(unittest.TestCase):
             words = ("plan", "dense", "-n", 512, *options)
             self.assertEqual(self.toy.maskc(*words), maskc(MASKC, *words))
 
+    def check_results(self, mask, n, dtype):
+        text = self.toy.verify("emulated", mask, "-n", n, "--dtype", dtype, "--target", "sm_90a", "--family", "cuda_toy",
+                               **self.toy.without_nvrtc())
+        self.assertRegex(text, "(?m)^verified on emulated")
+
     def test_results(self):
         for mask in ("dense", "causal", "random(0.3)"):
             for n in LENGTHS:
-                text = self.toy.verify(mask, n, "emulated", *self.half, "--family", "cuda_toy")
-                self.assertRegex(text, "(?m)^verified on emulated")
+                self.check_results(mask, n, "bf16")
 
     def test_results_in_f16(self):
-        self.toy.verify("causal", 100, "emulated", "--dtype", "f16", "--target", "sm_90a", "--family", "cuda_toy")
+        self.check_results("causal", 100, "f16")
+
+    def test_machine_code(self):
+        if not re.search(r"^nvrtc +\d", self.toy.maskc("devices"), re.M):
+            self.skipTest("no NVRTC")
+        text = self.toy.maskc("compile", "dense", "-n", 512, *self.half, "-o", self.toy.kernel)
+        self.assertRegex(text, r"attention_forward +registers \d+, spills 0 bytes")
 
 
 if __name__ == "__main__":
