@@ -118,8 +118,11 @@ class Toy:
         run("git", "add", "--all", cwd=self.tree)
         setup = ("meson", "setup", "build", "--werror", "-Doptimization=1", "-Db_ndebug=false")
         run(*setup, cwd=self.tree, CC=os.environ.get("CC", "clang"))
-        run("ninja", "-C", "build", "tools/maskc/maskc", "tests/support/libnvrtc.so", cwd=self.tree)
         self.program = self.tree / "build/tools/maskc/maskc"
+        self.mock_nvrtc = self.tree / "build/tests/support/libnvrtc.so"
+        self.plan_tests = [self.tree / f"build/tests/gen/{t}_test" for t in ("plan", "draft_price")]
+        run("ninja", "-C", "build", *(p.relative_to(self.tree / "build") for p in (self.program, self.mock_nvrtc, *self.plan_tests)),
+            cwd=self.tree)
         self.kernel = self.tree / "build/kernel.mkb"
 
     def maskc(self, *words, **environment):
@@ -132,10 +135,14 @@ class Toy:
 
     def without_nvrtc(self):
         """Environment with a mock NVRTC: the emulated device needs only the text. Its cache is its own."""
-        return {"MASKC_NVRTC": str(self.tree / "build/tests/support/libnvrtc.so"), "XDG_CACHE_HOME": str(FOLDER / "mock-cache")}
+        return {"MASKC_NVRTC": str(self.mock_nvrtc), "XDG_CACHE_HOME": str(FOLDER / "mock-cache")}
 
     def check_style(self):
         run("tools/lint", cwd=self.tree)
+
+    def check_plans(self):
+        for program in self.plan_tests:
+            run(program, "--few", cwd=self.tree)
 
 
 def forward_microseconds(text):
@@ -150,6 +157,9 @@ class LoweringCase(unittest.TestCase):
 
     def test_style(self):
         self.toy.check_style()
+
+    def test_plans_of_random_masks(self):
+        self.toy.check_plans()
 
     def test_wins_on_a_run_beside_a_band(self):
         for mask, target, machine in ((THIN, "x86-64-v4", "x86-avx512"), (THICK, "x86-64-v4", "x86-avx512"),
@@ -191,6 +201,9 @@ class FamilyCase(unittest.TestCase):
 
     def test_style(self):
         self.toy.check_style()
+
+    def test_plans_of_random_masks(self):
+        self.toy.check_plans()
 
     def test_wins_dense(self):
         text = self.plan("dense")
