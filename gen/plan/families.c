@@ -3,6 +3,7 @@
    what the others would have cost. */
 #include "gen/cost/margins.h"
 #include "gen/plan/internal.h"
+#include <math.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -85,17 +86,31 @@ static double seconds_of(const struct plan *p)
     return sum;
 }
 
+/* The family's entry, or a new one; null where there is no room. */
+static struct plan_rejected *rejected_entry(struct plan_summary *s,
+                                            const struct kernel_family *family)
+{
+    for (uint32_t k = 0; k < s->n_rejected; k++)
+        if (s->rejected[k].family == family)
+            return &s->rejected[k];
+    if (s->n_rejected == sizeof s->rejected / sizeof *s->rejected)
+        return NULL;
+    struct plan_rejected *r = &s->rejected[s->n_rejected++];
+    *r = (struct plan_rejected){.family = family, .predicted = INFINITY};
+    return r;
+}
+
+/* A family of several pairs is told once, by its cheapest plan. */
 static void note_pass(const struct plan *lost, const struct plan_pass *from,
                       const struct kernel_family *family, struct plan_pass *to)
 {
     for (uint32_t k = 0; k < lost->n_masks; k++) {
-        struct plan_summary *s = &to->summary[k];
-        if (s->n_rejected == sizeof s->rejected / sizeof *s->rejected)
+        const struct plan_summary *theirs = &from->summary[k];
+        struct plan_rejected *r = rejected_entry(&to->summary[k], family);
+        if (!r || theirs->predicted >= r->predicted)
             continue;
-        struct plan_rejected *r = &s->rejected[s->n_rejected++];
-        r->family = family;
-        snprintf(r->lowering, sizeof r->lowering, "%s", from->summary[k].lowering);
-        r->predicted = from->summary[k].predicted;
+        snprintf(r->lowering, sizeof r->lowering, "%s", theirs->lowering);
+        r->predicted = theirs->predicted;
     }
 }
 

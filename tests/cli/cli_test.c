@@ -82,8 +82,9 @@ static void test_json(void **state)
         {"plan star -n 64 --json",
          {"target:s", "machine:s", "masks:a"},
          "masks",
-         {"heads:a", "at:a", "pass:s", "lowering:s", "executed_fraction:r", "predicted_s:r",
-          "dense_predicted_s:r", "floor_s:r", "bound:s", "rejected:a", "kernels:o"}},
+         {"heads:a", "at:a", "pass:s", "family:s", "lowering:s", "executed_fraction:r",
+          "predicted_s:r", "dense_predicted_s:r", "floor_s:r", "bound:s", "rejected:a",
+          "kernels:o"}},
         {"verify good.mkb --json",
          {"ok:b", "checks:a"},
          "checks",
@@ -108,6 +109,44 @@ static void test_json(void **state)
         check_fields(first_of(j, row[k].list), row[k].element);
         json_decref(j);
     }
+}
+
+/* The family that a plan's first mask has in a pass, forward at 0 and backward at 1. */
+static void check_family(const char *options, size_t pass, const char *family)
+{
+    char line[160];
+    snprintf(line, sizeof line, "plan strided -n 390 --dtype bf16 --target sm_90a --json %s",
+             options);
+    json_t *j = shell_json(line, 0);
+    const json_t *entry = json_array_get(json_object_get(j, "masks"), pass);
+    assert_string_equal(json_string_value(json_object_get(entry, "family")), family);
+    const json_t *rejected = json_array_get(json_object_get(entry, "rejected"), 0);
+    check_fields(rejected,
+                 (const char *const[]){"family:s", "lowering:s", "predicted_s:r", NULL});
+    json_decref(j);
+}
+
+/* By price, or the one that is asked for where it takes the pass; --help knows all names. */
+static void test_family(void **state)
+{
+    (void)state;
+    check_family("", 0, "cuda_tiled");
+    check_family("--family cuda_resident", 0, "cuda_resident");
+    check_family("--family cuda_resident", 1, "cuda_tiled");
+    shell_says(
+        "emit strided -n 390 --dtype bf16 --target sm_90a --family cuda_resident -o family && "
+        "grep -c RESIDENT_ROWS family/kernel_config.h",
+        "1");
+    shell_says("info good.mkb", "forward by cpu_vector, backward by cpu_vector");
+    struct outcome known = shell_run("", "plan dense -n 8 --family x"),
+                   help = shell_run("", "plan --help");
+    char *names = strstr(known.err, "known are "), *rest;
+    assert_non_null(names);
+    for (char *n = strtok_r(names + strlen("known are "), ", \n", &rest); n;
+         n = strtok_r(NULL, ", \n", &rest))
+        assert_non_null(strstr(help.out, n));
+    outcome_finish(&known);
+    outcome_finish(&help);
 }
 
 /* What is predicted of dense is what its own plan says; a sparse mask's is less. */
@@ -284,11 +323,17 @@ static void test_cache(void **state)
 int main(int argc, char **argv)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_help),     cmocka_unit_test(test_help_titles_once),
-        cmocka_unit_test(test_json),     cmocka_unit_test(test_bench_predicts_dense),
-        cmocka_unit_test(test_run),      cmocka_unit_test(test_emit),
-        cmocka_unit_test(test_pictures), cmocka_unit_test(test_cache),
-        cmocka_unit_test(test_bias),     cmocka_unit_test(test_wrong_kernel),
+        cmocka_unit_test(test_help),
+        cmocka_unit_test(test_help_titles_once),
+        cmocka_unit_test(test_json),
+        cmocka_unit_test(test_family),
+        cmocka_unit_test(test_bench_predicts_dense),
+        cmocka_unit_test(test_run),
+        cmocka_unit_test(test_emit),
+        cmocka_unit_test(test_pictures),
+        cmocka_unit_test(test_cache),
+        cmocka_unit_test(test_bias),
+        cmocka_unit_test(test_wrong_kernel),
     };
     if (argc != 2) {
         fprintf(stderr, "usage: cli_test MASKC\n");

@@ -69,6 +69,9 @@ static const struct bad bad[] = {
     {"make 'random(0.5)' -n 512 -o x.mask", 2, ".npy"},
     /* kernels */
     {"compile dense -n 8 --head-dim 20 -o x.mkb", 2, "multiple of 8"},
+    {"compile dense -n 8 --family cuda_hoper -o x.mkb", 2, "known are cpu_matrix"},
+    {"compile dense -n 8 --target sm_80 --family cuda_tiled -o x.mkb", 2, "it takes bf16 and f16"},
+    {"bench dense -n 8 --dtype f32 --family cuda_simt", 2, "it takes f32 and tf32 on CUDA"},
     {"compile dense -n 8 --head-dim 8 -o x.mkb", 2, "16"},
     {"compile dense -n 8 --transform sparsegen=1 -o x.mkb", 2, "lambda"},
     {"compile dense -n 8 --transform sparsegen=nan -o x.mkb", 2, "lambda"},

@@ -93,6 +93,28 @@ static void test_losers(void **state)
     mask_destroy(m);
 }
 
+static uint32_t count_rejected(const struct plan_summary *s, const char *family)
+{
+    uint32_t count = 0;
+    for (uint32_t k = 0; k < s->n_rejected; k++)
+        count += s->rejected[k].family && !strcmp(s->rejected[k].family->name, family);
+    return count;
+}
+
+/* At n = 128 the tiled family is in several pairs that lose. */
+static void test_loser_is_told_once(void **state)
+{
+    (void)state;
+    struct error e = {0};
+    struct mask *m = load("dense", 128);
+    struct plan *p = build(m, bf16, NULL, &e);
+    assert_non_null(p);
+    assert_int_equal(count_rejected(&p->forward.summary[0], "cuda_tiled"), 1);
+    assert_int_equal(count_rejected(&p->transposed.summary[0], "cuda_tiled"), 1);
+    plan_destroy(p);
+    mask_destroy(m);
+}
+
 /* Asked for, a family has the passes that it takes; the backward pass of n = 390 is not among them. */
 static void test_asked(void **state)
 {
@@ -114,8 +136,8 @@ static void test_asked(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(test_cheapest),
-                                       cmocka_unit_test(test_losers),
-                                       cmocka_unit_test(test_asked)};
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_cheapest), cmocka_unit_test(test_losers),
+        cmocka_unit_test(test_loser_is_told_once), cmocka_unit_test(test_asked)};
     return cmocka_run_group_tests_name("chooser of families", tests, NULL, NULL);
 }
