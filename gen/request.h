@@ -29,7 +29,7 @@ struct kernel_config {
     /* CUDA: row blocks merge rows of split items; there are global rows; these are cut into parts; row blocks have
        128 rows in the place of 64. */
     bool shared_rows, global_rows, cut_rows, tall;
-    /* Whose kernels do the passes; null: those of the first family that takes the request. */
+    /* Kernel families of the passes; null: the first family that takes the request. */
     const struct kernel_family *forward, *backward;
     /* A CPU's matrix unit: groups of gathered columns that a thread keeps; 0: GATHERS_KEPT. */
     uint32_t gathers_kept;

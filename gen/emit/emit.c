@@ -13,7 +13,7 @@
 
 /* ---- the generated header ---- */
 
-/* Of each family that has a pass, then of all that the kind of target has. */
+/* Adds the numbers of each pass's family, then those that all families of this kind of target read. */
 static void add_numbers(const struct target *t, const struct kernel_config *c, struct text *out)
 {
     const struct kernel_family *forward = family_of(t, c, FAMILY_FORWARD);

@@ -23,7 +23,7 @@ struct kernel_family {
     const char *name;  /* "cuda_tiled" */
     const char *takes; /* which requests, for the error message where it takes one of no pass */
     bool matrix;       /* a matrix unit does the dense work */
-    /* Whether the kernels compute the pass of this request on this target. Other families do not matter. */
+    /* True if the kernels compute this pass of the request on the target, whatever other families do. */
     bool (*applies)(const struct target *t, const struct kernel_request *r,
                     enum family_pass pass);
     uint32_t (*can)(const struct target *t, const struct kernel_request *r,

@@ -136,7 +136,7 @@ struct plan *plan_of_tables(const struct mask *m, const struct target *t,
     return ret;
 }
 
-/* Whether two targets have the same plan for a config. */
+/* True if both targets have the same plan for the config. */
 static bool suit(const struct target *a, const struct target *b, const struct kernel_config *c)
 {
     const uint32_t asked = CAN_PIECES | CAN_TALL;

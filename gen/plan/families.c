@@ -35,7 +35,7 @@ static bool share_plan(const struct target *t, const struct kernel_config *c)
            c->forward->shape(t, c).block_rows == c->backward->shape(t, c).block_rows;
 }
 
-/* Whether two configs have the same plan at the same price. */
+/* True if both configs have the same plan at the same price. */
 static bool same_plan(const struct target *t, const struct kernel_config *a,
                       const struct kernel_config *b)
 {

@@ -49,9 +49,9 @@ int dam_importance(const struct array_file *a, const struct mask_request *r,
 
 /* The array of r->name (.npy, or the tensor of a .safetensors): floats [n,n], [H,n,n] or [L,H,n,n], booleans and
    integers (1 where active, else 0), or with r->dam the parameters of a learned mask, as probabilities. r->heads
-   repeats a one-head array, r->layer takes one layer, r->n crops. Refused with one line: a NaN, an infinite or
-   negative value (its place is told), another number of heads than asked, no value above zero. *ret is filled on
-   success alone. */
+   repeats a one-head array, r->layer takes one layer, r->n crops. One line refuses a NaN, an infinite or negative
+   value (with its place), another number of heads than asked, and an array without a value above zero. *ret is filled
+   on success alone. */
 int importance_read(const struct mask_request *r, struct importance *ret, struct error *e);
 
 /* importance_read() of an array that is open; r->name, r->tensor and options of the file do not count. */

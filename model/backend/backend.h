@@ -109,7 +109,7 @@ struct backend {
     /* ---- training: null where a backend does not train ---- */
     struct backend_training *(*training_new)(const struct engine *g);
     void (*training_destroy)(struct backend_training *m);
-    /* As gradients_compute and gradients_memory; the request is checked. */
+    /* Implements gradients_compute(), which has checked the request. */
     int (*train)(const struct gradients_request *r, struct backend_training *m,
                  struct batch_loss *loss, struct error *e);
     /* What the bits of its results depend on beside the request: instructions, libraries. The caller frees it. */

@@ -12,7 +12,7 @@ void known_start_files(struct known *k, const char *name, const char *const *fil
 /* known_start_files() for a test of tests/kernels/cuda. */
 void known_start_text(struct known *k, const char *name, bool update);
 /* The case's kernel (must_load_text); null where it need not run. `what` is what the test does with it, where that is not in the case.
-   `see` (null: nobody) is shown the kernel file in both cases. */
+   `see`, where it is not null, receives the kernel file in both cases. */
 struct maskc_kernel *known_load_text(struct known *k, const struct kernel_case *c,
                                      const char *what, void (*see)(const struct artifact *a));
 /* Of the case's kernel file, with its text; the target may be a CPU. */

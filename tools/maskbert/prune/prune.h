@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* maskbert prune, step by step: what each entry is worth on some lines (measure.c), masks that keep the most of that
-   (masks.c), what the model still says with them on other lines (evaluate.c), what they cost (price.c), and how all that
-   is told (report.c, kept_entries.c). */
+   (masks.c), what the model still says with them on other lines (evaluate.c), what they cost (price.c), and the report
+   of all that (report.c, kept_entries.c). */
 #pragma once
 #include "gen/snap/snap.h"
 #include "masks/importance.h"
