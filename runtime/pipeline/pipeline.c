@@ -44,15 +44,21 @@ static int check_machine(const struct compile_request *r, struct error *e)
                  : -1;
 }
 
-static int add_plan(struct pipeline *p, const struct target *t, const struct machine *machine,
-                    struct error *e)
+static struct plan *make_plan(const struct compile_request *r, const struct target *t,
+                              const struct machine *machine, struct error *e)
 {
-    const struct compile_request *r = p->request;
     tell(r, "plan", machine->name);
     struct plan_options best =
         r->measured ? measured_options(r->measured, r->mask, t, &r->request, machine) : r->plan;
     best.family = r->plan.family;
-    struct plan *plan = plan_build(r->mask, t, &r->request, machine, &best, e);
+    return plan_build(r->mask, t, &r->request, machine, &best, e);
+}
+
+static int add_plan(struct pipeline *p, const struct target *t, const struct machine *machine,
+                    struct error *e)
+{
+    const struct compile_request *r = p->request;
+    struct plan *plan = r->planned ? r->planned : make_plan(r, t, machine, e);
     if (!plan)
         return -1;
     struct artifact_plan *a = &p->artifact.plan[p->artifact.n_plans];
@@ -198,7 +204,8 @@ static void finish(struct pipeline *p)
     for (uint32_t k = 0; k < p->artifact.n_plans; k++) {
         free(p->artifact.plan[k].text);
         free(p->artifact.plan[k].json);
-        plan_destroy(p->plan[k]);
+        if (p->plan[k] != p->request->planned)
+            plan_destroy(p->plan[k]);
     }
     for (uint32_t k = 0; k < p->request->n_targets; k++) {
         free(p->artifact.target[k].source);

@@ -12,7 +12,8 @@ struct compile_request {
     const struct target *const *targets;
     uint32_t n_targets;
     struct kernel_request request;
-    struct plan_options plan;              /* which plan of a portfolio, or ... */
+    struct plan *planned;     /* null, or the caller's plan of the one target, or ... */
+    struct plan_options plan; /* ... which plan of a portfolio, or ... */
     const struct measured_plans *measured; /* ... null, or those that were measured */
     const char *machine;                   /* as machine_choose has it, and ... */
     const struct calibration *calibration; /* ... null: none is stored */

@@ -20,21 +20,27 @@ static void must(int ok, const char *what)
     }
 }
 
-/* The compiler that maskc would take, told last of all not to optimise. */
-static void write_compiler(const char *path)
+/* The compiler that maskc would take, told last of all how much to optimise. */
+static void write_compiler(const char *path, const char *level)
 {
     FILE *f = fopen(path, "w");
     must(f != NULL, path);
-    fprintf(f, "#!/bin/sh\nexec $(command -v clang || command -v gcc || echo cc) \"$@\" -O0\n");
+    fprintf(f, "#!/bin/sh\nexec $(command -v clang || command -v gcc || echo cc) \"$@\" %s\n",
+            level);
     must(fclose(f) == 0 && chmod(path, 0755) == 0, path);
+}
+
+void shell_compile_at(const char *level)
+{
+    char path[64];
+    snprintf(path, sizeof path, "%s/compiler", folder);
+    write_compiler(path, level);
+    setenv("MASKC_CC", path, 1);
 }
 
 void shell_compile_fast(void)
 {
-    char path[64];
-    snprintf(path, sizeof path, "%s/compiler", folder);
-    write_compiler(path);
-    setenv("MASKC_CC", path, 1);
+    shell_compile_at("-O0");
 }
 
 /* The folder holds work/ (the working folder, which failures must leave as it is), out, err, cache. */

@@ -16,6 +16,7 @@ void shell_stop(void); /* removes the folder */
 /* From here on kernels are compiled without optimisation, in a tenth of the time: for tests that ask what
    commands do, not how fast kernels are (tests/kernels has the optimised ones). */
 void shell_compile_fast(void);
+void shell_compile_at(const char *level); /* the same with another level, "-O1" */
 struct outcome shell_run(const char *prefix, const char *line);
 void outcome_finish(struct outcome *o);
 /* The line must succeed, with this on stdout and nothing on stderr. */

@@ -14,6 +14,7 @@
 #include <string.h>
 
 enum { CODES = 7 };
+static bool few; /* one length for the mask's headers, not two */
 
 static struct cache_key key_of(uint32_t k)
 {
@@ -155,17 +156,18 @@ static void neither_mask_nor_length_is_in_the_code(void **state)
     uint32_t checked = 0;
     for (const struct target *t = targets; t->name; t++)
         for (size_t k = 0; t->kind == TARGET_CPU && k < sizeof requests / sizeof *requests; k++)
-            for (uint32_t n = 64; n < 400; n += 223) {
+            for (uint32_t n = 64; n < (few ? 65 : 400); n += 223) {
                 for (const struct gallery_entry *g = mask_gallery; g->name; g++, checked++)
                     check_header(t, &requests[k], g->name, n);
                 for (size_t x = 0; x < sizeof more / sizeof *more; x++, checked++)
                     check_header(t, &requests[k], more[x], n);
             }
-    assert_true(checked > 400);
+    assert_true(checked > (few ? 200 : 400));
 }
 
-int main(void)
+int main(int argc, char **argv)
 {
+    few = argc > 1 && !strcmp(argv[1], "--few");
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(what_was_written_comes_back),
         cmocka_unit_test(damage_is_noticed),

@@ -18,14 +18,14 @@ enum { MAX_ROUNDS = 20 };
 /* ---- one probe ---- */
 
 static struct maskc_kernel *compile(struct microbench *l, const struct mask *m,
-                                    const struct kernel_request *f, const struct calibration *c,
-                                    struct error *e)
+                                    const struct kernel_request *f, struct plan *planned,
+                                    const struct calibration *c, struct error *e)
 {
     struct compile_request r = {.mask = m,
                                 .targets = &l->target,
                                 .n_targets = 1,
                                 .request = *f,
-                                .plan.plain = true,
+                                .planned = planned,
                                 .calibration = c,
                                 .cache = l->cache};
     struct maskc_kernel *k = NULL;
@@ -38,7 +38,7 @@ static struct maskc_kernel *compile(struct microbench *l, const struct mask *m,
     return k;
 }
 
-/* A probe set up: planned twice, for the kernel and for its counts. */
+/* A probe set up: its plan, whose counts rates are fitted to, and the kernel of this plan. */
 struct trial_kernel {
     const struct probe *probe;
     struct calibration machine;
@@ -141,7 +141,7 @@ static int open_probe(struct microbench *l, const struct probe *probe, enum abi_
     if (mask)
         k->plan = plan_build(mask, l->target, &f, &k->machine.row[0].machine, &plain, e);
     if (k->plan)
-        k->kernel = compile(l, mask, &f, &k->machine, e);
+        k->kernel = compile(l, mask, &f, k->plan, &k->machine, e);
     if (k->plan)
         snprintf(t->lowering, 80, "%s", k->plan->forward.summary[0].lowering);
     mask_destroy(mask);

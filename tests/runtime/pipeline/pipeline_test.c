@@ -1,0 +1,71 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Is the kernel file of a plan that the caller made the one that the pipeline makes with a plan of its own? */
+#include "gen/family/family.h"
+#include "gen/plan/plan.h"
+#include "masks/input/load.h"
+#include "runtime/pipeline/pipeline.h"
+#include "tests/support/test.h"
+#include <stdlib.h>
+#include <string.h>
+
+static uint8_t *compile(const struct compile_request *r, uint64_t *ret_size)
+{
+    struct error e = {0};
+    uint8_t *bytes = NULL;
+    if (kernel_compile(r, &bytes, ret_size, &e))
+        fail_msg("%s", e.text);
+    return bytes;
+}
+
+static struct plan *plan_for(const struct compile_request *r, const char *machine)
+{
+    struct error e = {0};
+    struct plan *p = plan_build(r->mask, r->targets[0], &r->request, machine_find(machine, &e),
+                                &r->plan, &e);
+    if (!p)
+        fail_msg("%s", e.text);
+    return p;
+}
+
+/* Whether the file with a plan for this machine is the file without. */
+static bool is_same(struct compile_request r, const char *machine)
+{
+    uint64_t size, planned_size;
+    uint8_t *bytes = compile(&r, &size);
+    r.planned = plan_for(&r, machine);
+    uint8_t *planned = compile(&r, &planned_size);
+    const bool same = size == planned_size && !memcmp(bytes, planned, size);
+    free(bytes);
+    free(planned);
+    plan_destroy(r.planned); /* it stayed the caller's */
+    return same;
+}
+
+static void a_plan_of_the_caller_is_taken(void **state)
+{
+    (void)state;
+    struct error e = {0};
+    const struct mask_request request = {MASK_REQUEST_DEFAULTS, .name = "bigbird", .n = 200};
+    struct mask *m = mask_load(&request, NULL, &e);
+    assert_non_null(m);
+    const struct target *t = target_find("sm_80", &e);
+    const struct compile_request r = {
+        .mask = m,
+        .targets = &t,
+        .n_targets = 1,
+        .request = {.head_dim = 64, .backward = true, .length = 200},
+        .plan.plain = true,
+        .text_only = true};
+    const char *machine = family_machine(t, &r.request);
+    assert_true(is_same(r, machine));
+    assert_false(is_same(r, strcmp(machine, "h100") ? "h100" : "a100"));
+    mask_destroy(m);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_plan_of_the_caller_is_taken),
+    };
+    return cmocka_run_group_tests_name("runtime/pipeline", tests, NULL, NULL);
+}
