@@ -8,7 +8,7 @@
 #ifndef MASKC_ABI_H
 #define MASKC_ABI_H
 
-enum { ABI_VERSION = 6 };
+enum { ABI_VERSION = 7 };
 
 typedef unsigned char u8;
 typedef unsigned short u16;
@@ -136,6 +136,46 @@ struct abi_plan {
     u32 max_cols; /* largest item.cols */
     u32 uses;     /* bit k: some item of the table has a piece of kind k; ABI_SPLIT */
     u32 n;        /* length of the mask */
+};
+
+/* ---- steps (cuda_hopper; built by gen/steps from the tables above, checked bit for bit) ---- */
+
+enum {
+    ABI_GROUP_BLOCKS = 4, /* row blocks of a group, at most */
+    ABI_STEP_SLOTS = 4,   /* slots of a step, at most */
+};
+
+/* Row blocks of 64 rows that a block of the grid takes together, one to each of its warpgroups. */
+struct abi_group {
+    u32 item[ABI_GROUP_BLOCKS]; /* items of the plan, one for each warpgroup; ABI_NO_ITEM: none */
+    u32 step, steps;            /* steps[step .. step + steps - 1], in order */
+    u32 in_turn;                /* 1: every warpgroup takes part in every step, so that they may take turns */
+    u32 cost;                   /* predicted, in clocks for one sequence and one head, >= 1 */
+};
+#define ABI_NO_ITEM 0xffffffffu
+
+/* Columns that come together: SLOTS slots (a number of the kernel) of ABI_TILE_COLS columns each. */
+struct abi_step {
+    u32 column[ABI_STEP_SLOTS]; /* of each slot the first column, or ABI_GATHERED + index into columns[] */
+    u32 live[ABI_STEP_SLOTS];   /* bit c: column c of the slot counts; the last bit set is of a column below n */
+    u32 pattern[ABI_GROUP_BLOCKS][ABI_STEP_SLOTS]; /* what each row block has there: ABI_SLOT_EMPTY, ABI_SLOT_FULL,
+                                                      or ABI_SLOT_PATTERN + index into patterns[] */
+    u32 times;  /* >= 1: repeated so often, each time SLOTS * 32 columns further; above 1 no slot is gathered or
+                   has a pattern, the slots are one run of columns, and all of them count */
+    u32 run;    /* 1: the slots are one run of columns, from column[0] on */
+    u32 pad[2];
+};
+#define ABI_GATHERED 0x80000000u
+enum { ABI_SLOT_EMPTY, ABI_SLOT_FULL, ABI_SLOT_PATTERN };
+
+/* Of one pass: forward, dQ, or dK and dV. */
+struct abi_steps {
+    const struct abi_work *work; /* [works], the launched layer's part; `item` is a group. The dearest first, to a
+                                    factor of four, and within that head by head */
+    const struct abi_group *groups;
+    const struct abi_step *steps;
+    u32 works;
+    u32 pad;
 };
 
 /* ---- launch arguments (the caller's) ---- */

@@ -5,7 +5,7 @@
 #include "gen/target.h"
 #include "masks/base/error.h"
 
-/* Seconds on one worker. */
+/* Seconds on one worker. On CUDA a worker is an equal share of the device, whatever number of row blocks is in flight. */
 enum rate {
     RATE_TILE_FLOP,  /* per FLOP of a tile's two products (4 D an entry) */
     RATE_TILE_ENTRY, /* per score entry of a tile: scale, max, exp, sum */
@@ -50,7 +50,10 @@ struct machine {
     double cache_bytes; /* ... or where a head's tensors are smaller than `cache`, B/s */
     double cache;       /* bytes of a core's L2 cache; 0: loads from beyond it cost nothing */
     double launch;      /* seconds a pass */
-    uint32_t workers;   /* CUDA: row blocks in flight; CPU: 1, the threads are the caller's */
+    uint32_t
+        workers; /* CUDA: shares of the device that rates are for; CPU: 1, the threads are the caller's */
+    uint32_t
+        processors; /* CUDA: each has as many row blocks in flight as the family says; 0: one a worker */
     double rate[PASSES][RATES];
     double
         wake; /* CPU: seconds a pass more where several threads take it: they are woken and wait for each other (0 in the

@@ -6,19 +6,20 @@
      x86-bf16: the mean of two such runs on a Zen 4 server, which agreed. A bias in the forward pass: by hand, the kernel
        with one beside the one without, dense, n = 128 to 1024.
      x86-avx2, x86-sse: measured by hand on the Sapphire Rapids server.
-     CUDA: estimates from data sheets. An H100 reached the peaks of its row (655 TFLOP/s by mma.sync, a copy at 2.98 TB/s);
-       its rates by `maskc calibrate` are in tests/results/h100-b84ec2a. */
+     a100, a100-mma: estimates from data sheets.
+     h100, h100-mma: fitted to the times of tests/results/h100-b84ec2a at D = 64, the probes of calibrate.json and the masks
+       of timing.txt. The bias is not measured. An H100 reached the peaks (655 TFLOP/s by mma.sync, a copy at 2.98 TB/s). */
 #include "gen/cost/machine.h"
 #include <stddef.h>
 
 /* clang-format off */
 const struct machine machines[] = {
-    /* name, kind, FLOP/s, exp/s, memory B/s, cache B/s, cache, launch, workers, then for forward, dQ,
-       dK and dV (rates that are left out are 0):
+    /* name, kind, FLOP/s, exp/s, memory B/s, cache B/s, cache, launch, workers, processors, then for
+       forward, dQ, dK and dV (rates that are left out are 0):
         tile_flop tile_entry tile_mask  gather   line_entry line_flop   line    line_row  row_entry  row_flop
         row_item   row_range  far      item   item_element  pack   stream   tile_far   mixed   mixed_row
-        bias       bias_flop */
-    {"x86-amx", TARGET_CPU, 2.89e+12, 7.81e+09, 1.21e+10, 1.34e+11, 2e+06, 1.5e-06, 1, {
+        bias       bias_flop  exposed  loop */
+    {"x86-amx", TARGET_CPU, 2.89e+12, 7.81e+09, 1.21e+10, 1.34e+11, 2e+06, 1.5e-06, 1, 0, {
         { 5.33e-13, 1.65e-10,    2e-11, 2.98e-10, 3.53e-10, 1.35e-11,  2.2e-08, 2.37e-09,  1.5e-09, 7.97e-12,
              4e-07, 4.75e-08,  1.6e-11, 2.82e-07, 3.49e-11, 2.31e-11, 3.79e-11, 1.08e-10,    1e-10,    5e-08,
            6.5e-10},
@@ -29,7 +30,7 @@ const struct machine machines[] = {
           2.34e-08, 1.39e-07,  3.6e-11, 3.98e-07, 2.12e-10, 5.41e-11, 6.39e-11, 2.21e-10, 1.95e-10, 9.03e-08,
           1.07e-09},
     }},
-    {"x86-bf16", TARGET_CPU, 2.29e+11, 9.1e+09, 2.3e+10, 9e+10, 1e+06, 1.5e-06, 1, {
+    {"x86-bf16", TARGET_CPU, 2.29e+11, 9.1e+09, 2.3e+10, 9e+10, 1e+06, 1.5e-06, 1, 0, {
         {5.67e-12, 1.67e-10,    2e-11,    3e-10, 3.51e-10, 1.29e-11, 2.86e-08,  2.3e-09, 2.04e-09, 1.19e-11,
          4.07e-08,  1.3e-07, 2.73e-11, 4.52e-07, 4.03e-11, 2.41e-11, 7.21e-11, 9.43e-11,    1e-10,    5e-08,
             3e-10},
@@ -40,7 +41,7 @@ const struct machine machines[] = {
          1.62e-07, 1.36e-07, 3.61e-11, 9.34e-08, 4.78e-11, 6.34e-12,  9.8e-11, 3.19e-10, 1.95e-10, 9.03e-08,
          1.07e-09},
     }},
-    {"x86-avx512", TARGET_CPU, 2.42e+11, 7.81e+09, 1.21e+10, 1.34e+11, 2e+06, 1.5e-06, 1, {
+    {"x86-avx512", TARGET_CPU, 2.42e+11, 7.81e+09, 1.21e+10, 1.34e+11, 2e+06, 1.5e-06, 1, 0, {
         {  5.9e-12,  2.44e-10,  2.78e-12,  4.46e-10,  3.53e-10,  1.25e-11,  2.33e-08,  1.43e-10,  1.57e-09,  8.62e-12,
           2.73e-08,  4.27e-08,  3.94e-11,  5.56e-08,  2.71e-11,  3.97e-11,  3.14e-11,  3.86e-11,  8.48e-10,  2.99e-09,
            2.3e-10},
@@ -51,7 +52,7 @@ const struct machine machines[] = {
           4.28e-08,  6.35e-08,  4.78e-11,  3.76e-07,  1.87e-10,  8.01e-10,  2.53e-11,  1.02e-10,  1.94e-09,  5.82e-08,
              5e-10},
     }},
-    {"x86-avx2", TARGET_CPU, 96e9, 4e9, 14e9, 90e9, 1e6, 1.5e-6, 1, {
+    {"x86-avx2", TARGET_CPU, 96e9, 4e9, 14e9, 90e9, 1e6, 1.5e-6, 1, 0, {
         {  1.1e-11,     2e-10,     1e-10,   2.5e-10,     6e-10,  1.95e-11,   1.8e-08,   2.2e-08,   2.5e-09,   1.6e-11,
            3.5e-07,     2e-08,     5e-11,   2.5e-07,   1.2e-10,   1.4e-10,     3e-11,     3e-11,     1e-09,     3e-08,
              4e-10},
@@ -62,7 +63,7 @@ const struct machine machines[] = {
            6.8e-07,  3.89e-08,  9.71e-11,  4.86e-07,  2.33e-10,   1.4e-10,     3e-11,  5.82e-11,  1.94e-09,  5.82e-08,
              1e-09},
     }},
-    {"x86-sse", TARGET_CPU, 36e9, 2e9, 14e9, 60e9, 1e6, 1.5e-6, 1, {
+    {"x86-sse", TARGET_CPU, 36e9, 2e9, 14e9, 60e9, 1e6, 1.5e-6, 1, 0, {
         {  2.9e-11,   4.5e-10,     3e-10,     4e-10,     5e-10,   4.4e-11,   3.5e-08,   3.3e-08,   2.3e-09,     4e-11,
              4e-07,     3e-08,     6e-11,     3e-07,   1.5e-10,     2e-10,     3e-11,     3e-11,     1e-09,     3e-08,
              7e-10},
@@ -73,7 +74,7 @@ const struct machine machines[] = {
           7.77e-07,  5.83e-08,  1.17e-10,  5.83e-07,  2.91e-10,     2e-10,     3e-11,  5.82e-11,  1.94e-09,  5.82e-08,
              2e-09},
     }},
-    {"a100", TARGET_CUDA, 19.5e12, 2.4e12, 1.4e12, 1.4e12, 0, 4e-6, 432, {
+    {"a100", TARGET_CUDA, 19.5e12, 2.4e12, 1.4e12, 1.4e12, 0, 4e-6, 432, 0, {
         {  1.8e-10,     2e-09,     2e-10,   1.5e-09,     4e-09,   3.6e-10,     6e-08,     1e-08,     4e-09,
              3e-10,     2e-06,     3e-07,         0,     3e-06,     1e-10,         0,         0,         0,         0,         0,
            4.3e-10},
@@ -84,20 +85,20 @@ const struct machine machines[] = {
           6.51e-10,  4.34e-06,  6.51e-07,         0,  6.51e-06,  2.17e-10,         0,         0,         0,         0,         0,
            4.3e-10},
     }},
-    {"h100", TARGET_CUDA, 67e12, 3.7e12, 2.95e12, 2.95e12, 0, 4e-6, 528, {
-        {  1.2e-10,   1.4e-09,   1.5e-10,     1e-09,     3e-09,   2.6e-10,   4.5e-08,     8e-09,     3e-09,
-           2.2e-10,   1.5e-06,     2e-07,         0,   2.5e-06,     1e-10,         0,         0,         0,         0,         0,
-           3.8e-10},
-        { 1.95e-10,  2.28e-09,  2.44e-10,  1.63e-09,  4.89e-09,  4.23e-10,  7.33e-08,   1.3e-08,  4.89e-09,
-          3.58e-10,  2.44e-06,  3.26e-07,         0,  4.07e-06,  1.63e-10,         0,         0,         0,         0,         0,
-           7.6e-10,   1.1e-10},
-        { 2.61e-10,  3.04e-09,  3.26e-10,  2.17e-09,  6.51e-09,  5.65e-10,  9.77e-08,  1.74e-08,  6.51e-09,
-          4.78e-10,  3.26e-06,  4.34e-07,         0,  5.43e-06,  2.17e-10,         0,         0,         0,         0,         0,
-           3.8e-10},
+    {"h100", TARGET_CUDA, 67e12, 3.7e12, 2.95e12, 2.95e12, 0, 2.7e-6, 528, 132, {
+        { 3.49e-11,  1.37e-09,  9.96e-10,   7.9e-11,  2.73e-09,  4.59e-11,  3.79e-07,  2.27e-07,  2.94e-09,  1.08e-10,
+          5.65e-06,  1.17e-06,         0,  4.38e-07,  8.78e-11,         0,  2.75e-11,         0,         0,         0,
+           3.8e-10,         0,   6.2e-11},
+        { 4.83e-11,  2.22e-09,  1.88e-09,  1.06e-10,  4.48e-09,  8.07e-11,  5.34e-07,  2.68e-07,  4.75e-09,  1.66e-10,
+          4.87e-06,  1.58e-06,         0,  7.96e-07,  1.46e-10,         0,  3.64e-11,         0,         0,         0,
+           7.6e-10,   1.1e-10,   7.7e-11},
+        { 7.21e-11,  2.98e-09,  9.75e-10,  4.83e-10,  5.94e-09,  1.02e-10,  8.66e-07,  4.79e-07,  6.33e-09,  2.37e-10,
+          8.05e-06,  3.55e-06,         0,   5.1e-07,   1.6e-10,         0,  3.62e-11,         0,         0,         0,
+           3.8e-10,         0,  8.36e-11},
     }},
-    /* Half dtypes on the matrix unit: a model, not measured. A block brings all columns that it visits
-       (gather); dQ makes four products, dK and dV too. Lines: 0, the templates have none. */
-    {"a100-mma", TARGET_CUDA, 312e12, 2.4e12, 1.4e12, 1.4e12, 0, 4e-6, 432, {
+    /* Half dtypes on the matrix unit. A block brings all columns that it visits (gather); dQ makes four products, dK and dV
+       too. Lines: 0, the templates have none. a100-mma: a model, not measured. */
+    {"a100-mma", TARGET_CUDA, 312e12, 2.4e12, 1.4e12, 1.4e12, 0, 4e-6, 432, 0, {
         { 2.2e-12,    2e-10,    5e-11,  2.5e-10,        0,        0,        0,        0,  1.5e-09,
            1.5e-11,     2e-06,     2e-07,         0,   2.5e-06,     1e-10,         0,         0,         0,         0,         0,
            4.3e-10},
@@ -108,16 +109,16 @@ const struct machine machines[] = {
              3e-11,     3e-06,     3e-07,         0,  3.75e-06,   1.5e-10,         0,         0,         0,         0,         0,
            4.3e-10},
     }},
-    {"h100-mma", TARGET_CUDA, 660e12, 3.7e12, 2.95e12, 2.95e12, 0, 4e-6, 528, {
-        { 1.6e-12,  1.2e-10,    4e-11,    2e-10,        0,        0,        0,        0,  1.5e-09,
-           1.2e-11,     2e-06,     2e-07,         0,   2.5e-06,     1e-10,         0,         0,         0,         0,         0,
-           3.8e-10},
-        { 3.2e-12, 2.16e-10,  7.2e-11,    2e-10,        0,        0,        0,        0, 2.25e-09,
-           1.8e-11,     3e-06,     3e-07,         0,  3.75e-06,   1.5e-10,         0,         0,         0,         0,         0,
-             1e-09,   1.6e-12},
-        { 3.2e-12, 2.16e-10,  7.2e-11,    2e-10,        0,        0,        0,        0,    3e-09,
-           2.4e-11,     3e-06,     3e-07,         0,  3.75e-06,   1.5e-10,         0,         0,         0,         0,         0,
-           3.8e-10},
+    {"h100-mma", TARGET_CUDA, 660e12, 3.7e12, 2.95e12, 2.95e12, 0, 3.3e-6, 528, 132, {
+        { 7.05e-13,  1.18e-10,  5.49e-10,  2.34e-10,         0,         0,         0,         0,  2.22e-08,   2.5e-11,
+          3.67e-06,     2e-07,         0,   3.3e-07,  1.76e-10,         0,     1e-10,         0,         0,         0,
+           3.8e-10,         0,   2.1e-11},
+        { 2.11e-12,  1.11e-10,  5.91e-10,   1.9e-10,         0,         0,         0,         0,  1.13e-08,   3.7e-11,
+          4.09e-06,     3e-07,         0,  6.95e-07,  4.15e-10,         0,     1e-10,         0,         0,         0,
+             1e-09,   1.6e-12,  1.18e-10},
+        { 2.27e-12,  1.46e-10,  4.59e-10,  2.42e-10,         0,         0,         0,         0,  1.32e-08,   3.7e-11,
+          4.45e-06,     3e-07,         0,  6.57e-07,  3.24e-10,         0,     1e-10,         0,         0,         0,
+           3.8e-10,         0,  1.05e-10},
     }},
     {.name = NULL},
 };

@@ -4,6 +4,7 @@
    stores in args.delta. Where items may be split each has a second phase, which merges them. */
 #include "gen/family/cuda.h"
 #include <inttypes.h>
+#include <math.h>
 #include <stdio.h>
 
 struct phase cuda_phase(const char *entry, enum abi_over over, uint32_t threads,
@@ -40,6 +41,14 @@ void cuda_add_scratch(const struct kernel_request *r, struct launch_record *ret)
 {
     if (r->transform == ABI_SPARSEGEN)
         ret->scratch_col = ret->block_rows * sizeof(float);
+}
+
+void cuda_slow_down(struct machine *m, enum machine_pass pass, double warps)
+{
+    const double times = pow(warps, 0.7);
+    for (int k = 0; k < RATES; k++)
+        if (k != RATE_STREAM && k != RATE_EXPOSED)
+            m->rate[pass][k] *= times;
 }
 
 void cuda_add_key_heads(uint32_t threads, const struct kernel_request *r,

@@ -18,6 +18,11 @@ struct cuda_blocks {
 void cuda_launch(const struct cuda_blocks *b, const struct kernel_request *r,
                  enum family_pass pass, struct launch_record *ret);
 
+/* Adapts the rates of a measured machine to kernels with fewer warps on a processor; `warps` is the measured number over
+   theirs. On an H100, D = 128 has half of the warps of D = 64 forward, two thirds backward. An entry of a dense mask costs
+   2.2 and 2.0 times as much there, one of longformer(64,2) 2.4 and 2.3 times. */
+void cuda_slow_down(struct machine *m, enum machine_pass pass, double warps);
+
 /* Last in the backward pass: dK and dV of query heads that share a key head are added up. */
 void cuda_add_key_heads(uint32_t threads, const struct kernel_request *r,
                         struct launch_record *ret);

@@ -4,6 +4,7 @@
 #include "gen/family/cuda_resident.h"
 #include "gen/family/cuda.h"
 #include <inttypes.h>
+#include <math.h>
 #include <stddef.h>
 #include <string.h>
 
@@ -194,21 +195,83 @@ static struct family_shape shape(const struct target *t, const struct kernel_con
     return (struct family_shape){t->threads / 2, t->threads};
 }
 
-/* K and V of a head come to shared memory once, not once a row block. A warp begins its row block without a block's start, which is
-   about half of an item's cost. The backward pass has five products, where dQ and dK, dV of the tiled kernels have eight.
-   `maskc plan dense -n 128 --dtype bf16 --target sm_90a --batch 512` predicts 168 us forward, and 138 us for star. An H100
-   took 190 and 207 us (tests/results/h100-b84ec2a). */
-static void rates(const struct target *t, const struct kernel_config *c, struct machine *m)
+static uint32_t row_blocks_of(const struct target *t, const struct kernel_config *c)
+{
+    const uint32_t block_rows = shape(t, c).block_rows;
+    const uint32_t row_blocks = (c->request.length + block_rows - 1) / block_rows;
+    return row_blocks ? row_blocks : 1;
+}
+
+/* Rates for a machine without measurements. K and V of a head come to shared memory once, not once a row block. A warp begins
+   its row block without a block's start, which is about half of an item's cost. The backward pass has five products, where
+   dQ and dK, dV of the tiled kernels have eight. */
+static void guess_rates(uint32_t row_blocks, struct machine *m)
 {
     const double products[PASSES] = {1, 5.0 / 8, 5.0 / 8};
-    const uint32_t block_rows = shape(t, c).block_rows,
-                   row_blocks = (c->request.length + block_rows - 1) / block_rows;
     for (int pass = 0; pass < PASSES; pass++) {
         m->rate[pass][RATE_ITEM] /= 2;
-        m->rate[pass][RATE_GATHER] /= row_blocks ? row_blocks : 1;
+        m->rate[pass][RATE_GATHER] /= row_blocks;
         m->rate[pass][RATE_TILE_FLOP] *= products[pass];
         m->rate[pass][RATE_TILE_ENTRY] *= products[pass];
         m->rate[pass][RATE_TILE_MASK] *= products[pass];
+    }
+}
+
+/* Row blocks of 64 rows that warps of a processor work on at a time. */
+static uint32_t in_flight(const struct target *t, const struct kernel_config *c,
+                          enum machine_pass pass)
+{
+    struct resident_shape s;
+    if (!takes(t, &c->request, pass == PASS_FORWARD ? FAMILY_FORWARD : FAMILY_BACKWARD, &s))
+        return 1;
+    const uint32_t rows = s.blocks * s.heads * s.warps * s.row_blocks * ROWS;
+    return rows > shape(t, c).block_rows ? rows / shape(t, c).block_rows : 1;
+}
+
+/* Factors over the rates of the tiled kernels, from times of an H100 at D = 64 (tests/results/h100-b84ec2a). A head's loads,
+   work and stores follow each other, so that nothing hides its bytes. A row block searches the list of all tiles for its
+   bits: the factor of a pattern grows with the row blocks of a head. */
+static const struct factors {
+    double item; /* also of the columns that it brings */
+    double tile, mask;
+    int growth;   /* power of the row blocks, for the mask */
+    double bytes; /* one backward kernel moves two thirds of what dQ and dK, dV move */
+    double warps; /* on a processor, where these were measured */
+} factors[PASSES] = {
+    [PASS_FORWARD] = {0.2, 0.61, 0.075, 2, 1, 16},
+    [PASS_DQ] = {0.12, 1.12, 0.32, 1, 2.0 / 3, 8},
+    [PASS_DKV] = {0.12, 1.12, 0.32, 1, 2.0 / 3, 8},
+};
+
+static void measured_rates(uint32_t row_blocks, struct machine *m)
+{
+    for (int pass = 0; pass < PASSES; pass++) {
+        const struct factors *of = &factors[pass];
+        double *rate = m->rate[pass];
+        rate[RATE_ITEM] *= of->item;
+        rate[RATE_ITEM_ELEMENT] *= of->item;
+        rate[RATE_GATHER] *= of->item;
+        rate[RATE_TILE_FLOP] *= of->tile;
+        rate[RATE_TILE_ENTRY] *= of->tile;
+        rate[RATE_TILE_MASK] *= of->mask * pow(row_blocks, of->growth);
+        rate[RATE_STREAM] = of->bytes * m->workers / m->bytes;
+        rate[RATE_EXPOSED] = 0;
+    }
+}
+
+static void rates(const struct target *t, const struct kernel_config *c, struct machine *m)
+{
+    const uint32_t row_blocks = row_blocks_of(t, c);
+    if (!m->processors) {
+        guess_rates(row_blocks, m);
+        return;
+    }
+    measured_rates(row_blocks, m);
+    for (int pass = 0; pass < PASSES; pass++) {
+        struct resident_shape s;
+        if (takes(t, &c->request, pass == PASS_FORWARD ? FAMILY_FORWARD : FAMILY_BACKWARD, &s))
+            cuda_slow_down(m, (enum machine_pass)pass,
+                           factors[pass].warps / (s.blocks * s.heads * s.warps));
     }
 }
 
@@ -264,6 +327,7 @@ const struct kernel_family family_cuda_resident = {
     .applies = applies,
     .can = can,
     .rates = rates,
+    .in_flight = in_flight,
     .shape = shape,
     .launch = launch,
     .numbers = numbers,

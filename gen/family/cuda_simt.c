@@ -22,6 +22,17 @@ static struct family_shape shape(const struct target *t, const struct kernel_con
     return (struct family_shape){t->block_rows, t->threads};
 }
 
+/* By the registers that a thread needs (tests/kernels/budgets/budget_table.h). */
+static uint32_t in_flight(const struct target *t, const struct kernel_config *c,
+                          enum machine_pass pass)
+{
+    const uint32_t d = c->request.head_dim;
+    (void)t;
+    if (pass == PASS_FORWARD)
+        return d <= 80 ? 4 : d <= 128 ? 3 : 2;
+    return d <= 96 ? 3 : 2;
+}
+
 static void launch(const struct target *t, const struct kernel_config *c, enum family_pass pass,
                    struct launch_record *ret)
 {
@@ -36,6 +47,7 @@ const struct kernel_family family_cuda_simt = {
     .takes = "f32 and tf32 on CUDA targets",
     .applies = applies,
     .can = can,
+    .in_flight = in_flight,
     .shape = shape,
     .launch = launch,
     .common_numbers = cuda_numbers,

@@ -137,6 +137,24 @@ static uint32_t can(const struct target *t, const struct kernel_request *r,
            (takes_tall(t, r, pass) ? CAN_TALL : 0);
 }
 
+static uint32_t in_flight(const struct target *t, const struct kernel_config *c,
+                          enum machine_pass pass)
+{
+    const struct tiled_blocks b = tiled_blocks(t, c);
+    return pass == PASS_FORWARD ? b.forward : pass == PASS_DQ ? b.query : b.key;
+}
+
+/* Those of the machine are of D = 64. */
+static void rates(const struct target *t, const struct kernel_config *c, struct machine *m)
+{
+    static const double measured[PASSES] = {4, 3, 3};
+    const uint32_t heights = c->tall ? 2 : 1;
+    for (int pass = 0; pass < PASSES && m->processors; pass++) {
+        const enum machine_pass which = (enum machine_pass)pass;
+        cuda_slow_down(m, which, measured[pass] / (heights * in_flight(t, c, which)));
+    }
+}
+
 static struct family_shape shape(const struct target *t, const struct kernel_config *c)
 {
     return (struct family_shape){block_rows(t, c), block_threads(t, c)};
@@ -182,6 +200,8 @@ const struct kernel_family family_cuda_tiled = {
     .matrix = true,
     .applies = applies,
     .can = can,
+    .rates = rates,
+    .in_flight = in_flight,
     .shape = shape,
     .launch = launch,
     .numbers = numbers,

@@ -85,11 +85,25 @@ struct price_shape family_price_shape(const struct target *t, const struct kerne
                                 .block_rows = family_shape(t, c).block_rows};
 }
 
+static const struct kernel_family *family_of_pass(const struct price_shape *s,
+                                                  enum machine_pass pass)
+{
+    const bool forward = pass == PASS_FORWARD || !s->config->request.backward;
+    return family_of(s->target, s->config, forward ? FAMILY_FORWARD : FAMILY_BACKWARD);
+}
+
+uint32_t family_in_flight(const struct machine *m, enum machine_pass pass, struct price_shape s)
+{
+    const struct kernel_family *f = family_of_pass(&s, pass);
+    const uint32_t workers = s.config->tall ? m->workers / 2 : m->workers;
+    if (!m->processors || !f->in_flight)
+        return workers ? workers : 1;
+    return m->processors * f->in_flight(s.target, s.config, pass);
+}
+
 struct price family_price(const struct machine *m, enum machine_pass pass, struct price_shape s)
 {
-    const struct kernel_family *f = family_of(
-        s.target, s.config,
-        pass == PASS_FORWARD || !s.config->request.backward ? FAMILY_FORWARD : FAMILY_BACKWARD);
+    const struct kernel_family *f = family_of_pass(&s, pass);
     struct machine own = *m;
     if (f->rates)
         f->rates(s.target, s.config, &own);

@@ -30,6 +30,9 @@ struct kernel_family {
                     enum family_pass pass); /* bits of enum family_can */
     /* Turns the rates of the target's machine into those of these kernels; null: they are the same. */
     void (*rates)(const struct target *t, const struct kernel_config *c, struct machine *m);
+    /* Row blocks of a plan that are in flight on a processor of a GPU in a pass; null: not known. */
+    uint32_t (*in_flight)(const struct target *t, const struct kernel_config *c,
+                          enum machine_pass pass);
     /* What kernels beside the row-block kernel take; null: there are none. */
     struct item_kernels (*item_kernels)(const struct target *t, const struct kernel_request *r);
     struct family_shape (*shape)(const struct target *t, const struct kernel_config *c);
@@ -73,6 +76,9 @@ struct price_shape family_price_shape(const struct target *t, const struct kerne
                                       uint32_t n, uint32_t heads);
 /* The price of a pass on a machine, by the rates of the pass's family. */
 struct price family_price(const struct machine *m, enum machine_pass pass,
+                          struct price_shape s);
+/* Row blocks in flight in a pass on a GPU, at least 1. */
+uint32_t family_in_flight(const struct machine *m, enum machine_pass pass,
                           struct price_shape s);
 /* The machine that plans assume by default. */
 const char *family_machine(const struct target *t, const struct kernel_request *r);

@@ -224,9 +224,11 @@ struct plan *plan_empty(const struct plan_problem *problem, struct error *e)
         .machine = machine,
         .config = *c,
     };
-    for (int k = 0; k < PASSES; k++)
-        p->price[k] = family_price(machine, (enum machine_pass)k,
-                                   family_price_shape(t, &p->config, p->n, p->heads));
+    const struct price_shape shape = family_price_shape(t, &p->config, p->n, p->heads);
+    for (int k = 0; k < PASSES; k++) {
+        p->price[k] = family_price(machine, (enum machine_pass)k, shape);
+        p->in_flight[k] = family_in_flight(machine, (enum machine_pass)k, shape);
+    }
     return p;
 }
 

@@ -51,6 +51,7 @@ struct plan {
     const struct machine *machine;
     struct kernel_config config;
     struct price price[PASSES];
+    uint32_t in_flight[PASSES];           /* row blocks at a time on a GPU */
     struct plan_pass forward, transposed; /* transposed is empty without request.backward */
 };
 

@@ -74,6 +74,21 @@ uint32_t predict_workers(const struct plan *p, uint32_t threads)
     return workers ? workers : 1;
 }
 
+/* Number of items in flight, and the time of one relative to its time on one worker: with fewer items in flight each is
+   faster. */
+struct load_share {
+    uint32_t at_once;
+    double time;
+};
+
+static struct load_share share_of(const struct plan *p, enum machine_pass pass,
+                                  uint32_t threads)
+{
+    const uint32_t workers = predict_workers(p, threads);
+    const uint32_t at_once = p->machine->kind == TARGET_CPU ? workers : p->in_flight[pass];
+    return (struct load_share){at_once, (double)at_once / workers};
+}
+
 /* One pass of a launch: which plan it goes over, and its tensors. */
 static const struct {
     uint32_t tensors, packed; /* that it reads or writes; operands packed for it */
@@ -128,15 +143,16 @@ static double visited(const struct plan *p, const struct effort *e, double heads
     return fmin(1, entries / (heads * p->n * p->n));
 }
 
-/* Bytes that all heads together move from and to memory. */
+/* Bytes that all heads together move from and to memory: on a CPU those that the cache lacks. No kernel of CUDA packs. */
 static double tiled_bytes(const struct plan *p, enum machine_pass pass, double heads,
                           uint32_t workers, bool packs, double share)
 {
+    const bool cpu = p->machine->kind == TARGET_CPU;
     double rows =
         heads * p->n * p->config.request.head_dim * dtype_bytes(p->config.request.dtype);
-    double bytes = rows * (passes[pass].tensors + (packs ? passes[pass].packed : 0)) +
+    double bytes = rows * (passes[pass].tensors + (packs && cpu ? passes[pass].packed : 0)) +
                    bias_bytes(p, pass, share);
-    return bytes * cache_miss(bytes, p->machine->cache * workers);
+    return cpu ? bytes * cache_miss(bytes, p->machine->cache * workers) : bytes;
 }
 
 static bool packs(const struct plan *p, enum machine_pass pass)
@@ -174,7 +190,8 @@ double plan_spread(const struct plan *p, enum machine_pass pass, uint32_t layer,
     double items = 0;
     for (uint64_t k = t->layer_work[layer][0], end = k + t->layer_work[layer][1]; k < end; k++)
         items += t->items[t->work[k].item].cost * 1e-9;
-    return span(t, layer, batch, predict_workers(p, threads)) / (items * batch);
+    struct load_share x = share_of(p, pass, threads);
+    return span(t, layer, batch, x.at_once) * x.time / (items * batch);
 }
 
 /* What a pass takes beside its work. */
@@ -234,10 +251,10 @@ double plan_predict(const struct plan *p, bool backward, uint32_t layer, uint32_
 }
 
 /* Row blocks of equal price go in rounds, one to each worker. */
-static double rounds(const struct plan *p, double head, double heads, uint32_t workers)
+static double rounds(const struct plan *p, double head, double heads, struct load_share x)
 {
     double row_blocks = ceil((double)p->n / p->block_rows);
-    return ceil(row_blocks * heads / workers) * head / row_blocks;
+    return ceil(row_blocks * heads / x.at_once) * x.time * head / row_blocks;
 }
 
 /* A launch of `heads` heads that take `seconds[pass]` each on one worker. */
@@ -246,11 +263,13 @@ static double even_launch(const struct plan *p, bool backward, const double seco
 {
     uint32_t workers = predict_workers(p, threads);
     double sum = 0;
-    for (int k = 0; k < PASSES; k++)
+    for (int k = 0; k < PASSES; k++) {
+        const enum machine_pass pass = (enum machine_pass)k;
         if ((k != PASS_FORWARD) == is_backward(p, backward))
-            sum += rounds(p, seconds[k], heads, workers) + launch_seconds(p, workers) +
-                   p->price[k].stream / workers *
-                       tiled_bytes(p, (enum machine_pass)k, heads, workers, true, 1);
+            sum += rounds(p, seconds[k], heads, share_of(p, pass, threads)) +
+                   launch_seconds(p, workers) +
+                   p->price[k].stream / workers * tiled_bytes(p, pass, heads, workers, true, 1);
+    }
     return sum + (is_backward(p, backward) ? bias_launches(p) : 0);
 }
 

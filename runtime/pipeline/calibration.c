@@ -44,11 +44,13 @@ char *calibration_identity(int whose)
     return whose == CALIBRATION_CPU ? cpu_identity() : gpu_identity(whose);
 }
 
-uint32_t calibration_workers(int gpu)
+void calibration_size(int gpu, struct machine *m)
 {
-    enum { ROW_BLOCKS = 4 }; /* of a processor at a time */
+    enum { SHARES = 4 }; /* of a processor */
     struct cuda_gpu g;
-    return cuda_describe(gpu, &g, NULL) ? 0 : ROW_BLOCKS * (uint32_t)g.processors;
+    const bool known = !cuda_describe(gpu, &g, NULL);
+    m->workers = known ? SHARES * (uint32_t)g.processors : 0;
+    m->processors = known && m->processors ? (uint32_t)g.processors : 0;
 }
 
 char *calibration_path(int whose)

@@ -54,8 +54,8 @@ int calibration_save(const struct calibration *c, int whose, struct error *e);
 json_t *calibration_json(const struct calibration *c, int whose); /* as stored, no probes */
 void calibration_destroy(struct calibration *c);                  /* null is fine */
 
-/* A GPU's row blocks in flight, as the table counts them; 0 without that GPU. */
-uint32_t calibration_workers(int gpu);
+/* Sets the machine's workers and processors to those of a GPU; 0 without that GPU. */
+void calibration_size(int gpu, struct machine *m);
 
 void calibration_add(struct calibration *c, const struct machine *row,
                      const struct target *target, const struct machine *measured);

@@ -144,7 +144,8 @@ static bool read_machine(const json_t *j, int whose, struct calibration *c)
     if (!row || row->kind != (target ? TARGET_CUDA : TARGET_CPU))
         return false;
     struct machine m = *row;
-    m.workers = target ? calibration_workers(whose) : row->workers;
+    if (target)
+        calibration_size(whose, &m);
     for (int k = 0; k < MACHINE_FIELDS; k++) {
         double *to = field(&m, machine_fields[k].at), table = *to;
         if (!read_number(j, machine_fields[k].name, 1e18, to) ||

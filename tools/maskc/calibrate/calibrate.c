@@ -57,7 +57,7 @@ static void begin_row(struct fitted *f, const struct target *t, const struct sub
     if (s->whose == CALIBRATION_CPU)
         f->machine.cache = bytes > 0 ? (double)bytes : f->row->cache;
     else
-        f->machine.workers = calibration_workers(s->whose);
+        calibration_size(s->whose, &f->machine);
     f->probes = probes_new(&f->machine, t, f->dtype, s->bias, s->device, s->cache);
     f->count = probes_count(f->probes);
     f->time = probes_times(f->probes);
@@ -135,9 +135,9 @@ static void print_rates(const struct fitted *f)
 static void print_row(const struct machine *m, const char *name)
 {
     enum { LINE = 10 }; /* rates in a line */
-    printf("    {\"%s\", %s, %.3g, %.3g, %.3g, %.3g, %.3g, %.3g, %u, {\n", name,
+    printf("    {\"%s\", %s, %.3g, %.3g, %.3g, %.3g, %.3g, %.3g, %u, %u, {\n", name,
            m->kind == TARGET_CUDA ? "TARGET_CUDA" : "TARGET_CPU", m->flops, m->exps, m->bytes,
-           m->cache_bytes, m->cache, m->launch, m->workers);
+           m->cache_bytes, m->cache, m->launch, m->workers, m->processors);
     for (int pass = 0; pass < PASSES; pass++)
         for (int k = 0; k < RATES; k++)
             printf("%s%9.3g%s",

@@ -105,8 +105,10 @@ static void fill_gpu_rows(const struct trial_kernel *k, uint32_t batch, double l
         enum machine_pass which = (enum machine_pass)pass;
         fill_row(p, which, batch, launch * plan_launches(p, which, 0), t);
         double spread = plan_spread(p, which, 0, batch, 0);
-        for (int r = 0; r < RATES; r++)
-            t->row[pass].term[r] *= spread;
+        for (int r = 0; r < RATES; r++) {
+            const bool bytes = r == RATE_STREAM || r == RATE_EXPOSED;
+            t->row[pass].term[r] *= bytes ? 1.0 / p->machine->workers : spread;
+        }
     }
 }
 
