@@ -6,6 +6,7 @@
 #include "runtime/device/emulated/emulated.h"
 #include "runtime/device/emulated/emulated_text.h"
 #include "runtime/emulated/tensor_map.h"
+#include "tests/kernels/cuda/hopper_faults.h"
 #include "tests/kernels/cuda/hopper_pipeline.h"
 #include "tests/support/test.h"
 #include <stdio.h>
@@ -36,7 +37,7 @@ struct pipeline_args {
 
 struct pipeline {
     struct tensor q, k, v, o;
-    uint32_t words[STEPS * 64];
+    uint32_t words[(STEPS + 1) * 64];
 };
 
 /* ---- the definition ---- */
@@ -73,35 +74,41 @@ static void fill(struct pipeline *p, bool f16)
             if (row < QUERIES)
                 p->q.at[row][1][d] = half_of(entry(0, row, d), f16);
         }
-    for (uint32_t k = 0; k < STEPS * 64; k++)
+    for (uint32_t k = 0; k < (STEPS + 1) * 64; k++)
         p->words[k] = k * 2654435761u >> 7;
 }
 
-static int expected(const struct pipeline *p, uint32_t row, uint32_t d)
+/* O of the second head. */
+static void expect(const struct pipeline *p, int ret[QUERIES][D])
 {
-    int sum = 0;
-    for (uint32_t key = 0; key < KEYS; key++) {
-        int s = 0;
-        for (uint32_t e = 0; e < D; e++)
-            s += entry(0, row, e) * entry(1, key, e);
-        const uint32_t step = key / 64, odd = (p->words[64 * step + row % 64] ^ step) & 1;
-        sum += (odd ? -s : s) * entry(2, key, d);
-    }
-    return sum;
+    for (uint32_t row = 0; row < QUERIES; row++)
+        for (uint32_t key = 0; key < KEYS; key++) {
+            int s = 0;
+            for (uint32_t d = 0; d < D; d++)
+                s += entry(0, row, d) * entry(1, key, d);
+            const uint32_t step = key / 64, odd = (p->words[64 * step + row % 64] ^ step) & 1;
+            for (uint32_t d = 0; d < D; d++)
+                ret[row][d] += (odd ? -s : s) * entry(2, key, d);
+        }
 }
 
-static void check_output(const struct pipeline *p, bool f16, const char *what)
+/* Elements of O that differ from the definition, or lie outside of it and are written. */
+static uint32_t count_wrong(const struct pipeline *p, bool f16)
 {
+    static int want[QUERIES][D];
+    static bool known;
+    uint32_t wrong = 0;
+    if (!known)
+        expect(p, want);
+    known = true;
     for (uint32_t row = 0; row < ROWS; row++)
         for (uint32_t h = 0; h < HEADS; h++)
             for (uint32_t d = 0; d < D; d++) {
-                const uint16_t want =
-                    h && row < QUERIES ? half_of(expected(p, row, d), f16) : 0xffff;
-                if (p->o.at[row][h][d] != want &&
-                    (want & 0x7fff || p->o.at[row][h][d] & 0x7fff))
-                    fail_msg("%s: O[%u][%u][%u] is %04x, not %04x", what, row, h, d,
-                             p->o.at[row][h][d], want);
+                const uint16_t o = p->o.at[row][h][d];
+                const uint16_t right = h && row < QUERIES ? half_of(want[row][d], f16) : 0xffff;
+                wrong += o != right && ((o | right) & 0x7fff); /* either zero */
             }
+    return wrong;
 }
 
 /* ---- running a text ---- */
@@ -204,10 +211,140 @@ static void test_pipeline(void **state)
                      f16 ? "f16" : "bf16", rows_in_registers, (int)seed);
             if (run(t, p, seed, &e) < 0)
                 fail_msg("%s: %s", what, e.text);
-            check_output(p, f16, what);
+            if (count_wrong(p, f16))
+                fail_msg("%s: %u elements of O are wrong", what, count_wrong(p, f16));
             free(p);
         }
         emulated_close(t);
+    }
+}
+
+/* ---- the shapes of products ---- */
+
+/* One warpgroup writes 192 rows of 64 whole numbers to shared memory, under the swizzle, in two parts of 64 columns each: A
+   (rows 0 to 63) and B (64 to 191). Each product of the row must be that of the definition, of 16 of k from K on. */
+static const char shapes_text[] =
+    "#include \"cuda/hopper/device.h\"\n"
+    "enum { PART = 192 * 128 };\n"
+    "DEVICE float value(u32 row, u32 c) { return (float)((row * 5 + c * 3 + row * c) % 7) - 3; "
+    "}\n"
+    "DEVICE smem_t place(smem_t base, u32 row, u32 c)\n"
+    "{\n"
+    "    return base + c / 64 * PART + 128 * row + 16 * ((c % 64 / 8) ^ row % 8) + c % 8 * 2;\n"
+    "}\n"
+    "ENTRY_OF(shapes, 128, 1)(ARGS args)\n"
+    "{\n"
+    "    const smem_t base = smem_base();\n"
+    "    const u32 warp = THREAD / 32, lane = THREAD % 32;\n"
+    "    float d[64];\n"
+    "    u32 a[4];\n"
+    "    for (u32 i = THREAD; i < 192 * 64; i += 128)\n"
+    "        smem_put_u32(place(base, i / 64, i % 64 * 2), half_pack(value(i / 64, i % 64 * "
+    "2), value(i / 64, i % 64 * 2 + 1)));\n"
+    "    async_fence();\n"
+    "    SYNC();\n"
+    "    for (u32 k = 0; k < 4; k++) {\n"
+    "        const u32 row = 16 * warp + lane / 4 + 8 * (k % 2), c = K + 2 * (lane % 4) + 8 * "
+    "(k / 2);\n"
+    "        a[k] = half_pack(value(row, c), value(row, c + 1));\n"
+    "    }\n"
+    "    for (u32 k = 0; k < 64; k++)\n"
+    "        d[k] = (float)k;\n"
+    "    wgmma_fence();\n"
+    "    const smem_t along = base + K / 64 * PART + K % 64 * 2;\n"
+    "    if (KIND == 0)\n"
+    "        wgmma_ss(N, d, matrix_descriptor(along, 16), matrix_descriptor(along + 64 * 128, "
+    "16), ACCUMULATE);\n"
+    "    else if (KIND == 1)\n"
+    "        wgmma_rk(N, d, a, matrix_descriptor(along + 64 * 128, 16), ACCUMULATE);\n"
+    "    else\n"
+    "        wgmma_rs(N, d, a, matrix_descriptor(base + (64 + K) * 128, PART), ACCUMULATE);\n"
+    "    wgmma_commit();\n"
+    "    WGMMA_WAIT(0);\n"
+    "    for (u32 k = 0; k < N / 2; k++) {\n"
+    "        const u32 row = 16 * warp + lane / 4 + 8 * (k / 2 % 2), column = 8 * (k / 4) + 2 "
+    "* (lane % 4) + k % 2;\n"
+    "        float sum = ACCUMULATE ? (float)k : 0;\n"
+    "        for (u32 x = K; x < K + 16; x++)\n"
+    "            sum += value(row, x) * (KIND == 2 ? value(64 + x, column) : value(64 + "
+    "column, x));\n"
+    "        if (d[k] != sum)\n"
+    "            smem_put_u32(base - 4, k); /* refused */\n"
+    "    }\n"
+    "}\n";
+
+/* Widths that each kind has: both operands in shared memory, the first in registers, the second with n contiguous. */
+static const uint32_t widths[3][9] = {
+    {32, 64, 128}, {32, 64, 128}, {16, 32, 48, 64, 80, 96, 112, 128}};
+
+static void check_shape(uint32_t kind, uint32_t n, uint32_t k, bool f16)
+{
+    struct text text = {0};
+    struct error e = {0};
+    const struct pipeline_args none = {0};
+    const struct emulated_grid grid = {1, 128, 1024 + 2 * 192 * 128};
+    text_add(&text, "enum { KIND = %u, N = %u, K = %u, ACCUMULATE = %u };\n%s", kind, n, k,
+             n / 16 % 2 + kind % 2, shapes_text);
+    struct emulated_text *t = open_text(text_get(&text), f16, false);
+    if (emulated_run(t, "shapes", &none, &grid, &e) < 0)
+        fail_msg("kind %u, n %u, k %u: %s", kind, n, k, e.text);
+    emulated_close(t);
+    text_finish(&text);
+}
+
+static void test_shapes(void **state)
+{
+    (void)state;
+    for (uint32_t kind = 0; kind < 3; kind++)
+        for (uint32_t k = 0; widths[kind][k]; k++)
+            check_shape(kind, widths[kind][k], 16 * (k % 8), k % 2);
+}
+
+/* ---- wrong ---- */
+
+static char *apply(const struct fault *f)
+{
+    const char *at = strstr(PIPELINE_TEXT, f->find);
+    if (!at || strstr(at + 1, f->find))
+        fail_msg("%s: the text has '%s' not once", f->name, f->find);
+    struct text out = {0};
+    text_add(&out, "%.*s%s%s", (int)(at - PIPELINE_TEXT), PIPELINE_TEXT, f->replace,
+             at + strlen(f->find));
+    return text_take(&out);
+}
+
+static bool is_expected(const struct fault *f, const char *text)
+{
+    for (size_t k = 0; k < sizeof f->complaints / sizeof *f->complaints && f->complaints[k];
+         k++)
+        if (strstr(text, f->complaints[k]))
+            return true;
+    return false;
+}
+
+static void check_fault(const struct fault *f, const struct emulated_text *t, uint64_t seed)
+{
+    struct pipeline *p = new_pipeline(false);
+    struct error e;
+    const int r = run(t, p, seed, &e);
+    if (f->complaints[0] ? r == 0 || !is_expected(f, e.text) || !strstr(e.text, "(line ")
+                         : r < 0 || !count_wrong(p, false))
+        fail_msg("%s, seed %d: expected '%s', got '%s'", f->name, (int)seed,
+                 f->complaints[0] ? f->complaints[0] : "wrong results",
+                 r < 0 ? e.text : "nothing");
+    free(p);
+}
+
+static void test_faults(void **state)
+{
+    (void)state;
+    for (size_t k = 0; k < sizeof faults / sizeof *faults; k++) {
+        char *text = apply(&faults[k]);
+        struct emulated_text *t = open_text(text, false, false);
+        for (uint64_t seed = 0; seed < TIMINGS; seed++)
+            check_fault(&faults[k], t, seed);
+        emulated_close(t);
+        free(text);
     }
 }
 
@@ -215,6 +352,8 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_pipeline),
+        cmocka_unit_test(test_shapes),
+        cmocka_unit_test(test_faults),
     };
     return cmocka_run_group_tests_name("hopper_emulation", tests, NULL, NULL);
 }
