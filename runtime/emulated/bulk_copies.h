@@ -129,7 +129,7 @@ static void issue_load(const struct load *what, uint32_t bar, uint32_t alignment
     m->last = k;
     m->issued += what->bytes;
     m->loaded = m->phase + 1;
-    if (h->timing == EARLY || (h->timing == MIXED && draw(the_block, 2)))
+    if (h->timing == EAGER || (h->timing == MIXED && draw(the_block, 2)))
         while (m->first != NOWHERE)
             land_first(m);
     check_bytes(m, place);
@@ -189,7 +189,7 @@ static void bulk_commit(void)
         if (s->thread != the_block->face.current || s->committed)
             continue;
         s->committed = true;
-        if (h->timing == EARLY || (h->timing == MIXED && draw(the_block, 2)))
+        if (h->timing == EAGER || (h->timing == MIXED && draw(the_block, 2)))
             move_box(&s->map, s->box, s->from, false);
     }
 }

@@ -23,7 +23,7 @@ enum {
     NOWHERE = 0xffffffff
 };
 
-enum timing { LATE, EARLY, MIXED, TIMINGS }; /* seed % TIMINGS */
+enum timing { LAZY, EAGER, MIXED, TIMINGS }; /* seed % TIMINGS */
 
 enum { WORD_WRITTEN = 1, WORD_ORDINARY = 2 /* by a store, not a copy */, WORD_MBARRIER = 4 };
 enum { NO_READER = 0xffff, READER_SET = 0xfffe };

@@ -206,7 +206,7 @@ static void meet_wgmma(struct thread *t)
     g->sums[p->sums].group = g->group;
     g->end++;
     the_block->launch->products += p->what.n / 2; /* 4 warps, 8 columns each */
-    if (h->timing == EARLY || (h->timing == MIXED && draw(the_block, 2)))
+    if (h->timing == EAGER || (h->timing == MIXED && draw(the_block, 2)))
         run_products(g, g->end);
 }
 

@@ -149,23 +149,36 @@ DEVICE void group_arrive(u32 id, u32 threads)
 
 /* ---- bulk copies, each by one thread ---- */
 
-/* Brings a box to shared memory, swizzled, and counts its bytes in `bar`. Coordinates may lie outside of the tensor. */
-DEVICE void tma_load(smem_t to, const struct tensor_map *map, smem_t bar, i32 d, i32 h, i32 row,
-                     i32 b)
+/* First element of a box; it may lie outside of the tensor. */
+struct box_at {
+    i32 d, h, row, b;
+};
+
+DEVICE struct box_at box_at(i32 d, i32 h, i32 row, i32 b)
+{
+    struct box_at at = {d, h, row, b};
+    return at;
+}
+
+/* tma_load brings a box to shared memory, swizzled, and counts its bytes in `bar`. */
+#define tma_load(to, map, bar, d, h, row, b) box_load(to, map, bar, box_at(d, h, row, b))
+/* tma_store writes the part of a box that lies inside of the tensor. */
+#define tma_store(map, from, d, h, row, b) box_store(map, from, box_at(d, h, row, b))
+
+DEVICE void box_load(smem_t to, const struct tensor_map *map, smem_t bar, struct box_at at)
 {
     asm volatile(
         "cp.async.bulk.tensor.4d.shared::cluster.global.tile.mbarrier::complete_tx::bytes "
         "[%0], [%1, {%3, %4, %5, %6}], [%2];" ::"r"(to),
-        "l"(map), "r"(bar), "r"(d), "r"(h), "r"(row), "r"(b)
+        "l"(map), "r"(bar), "r"(at.d), "r"(at.h), "r"(at.row), "r"(at.b)
         : "memory");
 }
 
-/* Writes the part of a box that lies inside of the tensor. */
-DEVICE void tma_store(const struct tensor_map *map, smem_t from, i32 d, i32 h, i32 row, i32 b)
+DEVICE void box_store(const struct tensor_map *map, smem_t from, struct box_at at)
 {
     asm volatile("cp.async.bulk.tensor.4d.global.shared::cta.tile.bulk_group "
                  "[%0, {%2, %3, %4, %5}], [%1];" ::"l"(map),
-                 "r"(from), "r"(d), "r"(h), "r"(row), "r"(b)
+                 "r"(from), "r"(at.d), "r"(at.h), "r"(at.row), "r"(at.b)
                  : "memory");
 }
 
