@@ -228,13 +228,25 @@ static bool all_ended(const struct block *b)
     return true;
 }
 
-/* Nobody can go on: names the first thread and one that is elsewhere. */
+/* First thread from `from` on that is elsewhere than `than` (null: anywhere) and has not ended; or `threads`. */
+static uint32_t find_waiting(const struct block *b, uint32_t from, const struct thread *than)
+{
+    uint32_t k = from;
+    while (k < b->launch->threads &&
+           (b->thread[k].state == ENDED || (than && same_place(than, &b->thread[k]))))
+        k++;
+    return k;
+}
+
+/* Nobody can go on: names the first thread that waits and one that is elsewhere, or has ended. */
 static void report_stuck(struct block *b)
 {
-    uint32_t other = 1;
-    while (other + 1 < b->launch->threads && same_place(b->thread, &b->thread[other]))
-        other++;
-    report(b, "threads wait for each other", 0, other);
+    const uint32_t threads = b->launch->threads, first = find_waiting(b, 0, NULL);
+    uint32_t other = find_waiting(b, first, &b->thread[first]);
+    if (other == threads)
+        for (other = 0; other + 1 < threads && b->thread[other].state != ENDED;)
+            other++;
+    report(b, "threads wait for each other", first, other);
 }
 
 static int schedule(struct block *b)

@@ -168,8 +168,10 @@ static bool release_warpgroup(struct block *b, uint32_t first)
             return false;
         }
     t->meet(t);
-    for (uint32_t k = first; k < first + WARPGROUP; k += WARP)
+    for (uint32_t k = first; k < first + WARPGROUP; k += WARP) {
         order_reads(b->hopper, k);
+        count_warp(b, k / WARP);
+    }
     for (uint32_t k = 0; k < WARPGROUP; k++)
         t[k].state = READY;
     return true;

@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The emulation of sm_90's primitives: a pipeline of copies and products gives the definition's bits whenever copies and
    products run, and each way to break it is refused with the line. */
-#include "gen/emit/emit.h"
 #include "masks/base/memory.h"
 #include "runtime/device/emulated/emulated.h"
 #include "runtime/device/emulated/emulated_text.h"
 #include "runtime/emulated/tensor_map.h"
-#include "tests/kernels/cuda/hopper_faults.h"
-#include "tests/kernels/cuda/hopper_pipeline.h"
-#include "tests/kernels/cuda/hopper_shapes.h"
+#include "tests/kernels/hopper/faults.h"
+#include "tests/kernels/hopper/pipeline.h"
+#include "tests/kernels/hopper/shapes.h"
+#include "tests/kernels/hopper/text.h"
 #include "tests/support/test.h"
 #include <stdio.h>
 #include <stdlib.h>
@@ -126,66 +126,30 @@ static struct emulated_tensor_map map_of(struct tensor *t, uint32_t rows, uint32
         .swizzle = 128};
 }
 
-static const char *template_of(const char *name)
+static struct pipeline_args args_of(struct pipeline *p)
 {
-    for (const struct source_file *f = templates_embedded; f->name; f++)
-        if (!strcmp(f->name, name))
-            return f->text;
-    fail_msg("no template %s", name);
-    return NULL;
-}
-
-/* The text in one piece, with all that it includes. */
-static char *flatten(const char *text, bool f16, bool rows_in_registers)
-{
-    static const char *const names[] = {"abi.h",
-                                        "cuda/common/device.h",
-                                        "cuda/common/matrix.h",
-                                        "cuda/common/numbers.h",
-                                        "cuda/common/sizes.h",
-                                        "cuda/common/work_item.h",
-                                        "cuda/hopper/args.h",
-                                        "cuda/hopper/device.h",
-                                        "cuda/hopper/wgmma.h"};
-    enum { NAMES = sizeof names / sizeof *names };
-    struct source_file files[NAMES + 2];
-    struct text config = {0}, out = {0};
-    text_add(&config, "#include \"abi.h\"\nenum { DTYPE = ABI_%s, ROWS_IN_REGISTERS = %d };\n",
-             f16 ? "F16" : "BF16", rows_in_registers);
-    files[0] = (struct source_file){"entry.cu", text};
-    for (size_t k = 0; k < NAMES; k++)
-        files[k + 1] = (struct source_file){names[k], template_of(names[k])};
-    files[NAMES + 1] = (struct source_file){"kernel_config.h", text_get(&config)};
-    const struct source s = {.files = files, .n_files = NAMES + 2};
-    source_flatten(&s, &out);
-    text_finish(&config);
-    return text_take(&out);
-}
-
-static struct emulated_text *open_text(const char *text, bool f16, bool rows_in_registers)
-{
-    struct error e = {0};
-    char *flat = flatten(text, f16, rows_in_registers);
-    struct emulated_text *t = emulated_open(flat, "the pipeline", &e);
-    if (!t)
-        fail_msg("%s\n%s", e.text, text);
-    free(flat);
-    return t;
+    return (struct pipeline_args){map_of(&p->q, QUERIES, 64), map_of(&p->k, KEYS, 32),
+                                  map_of(&p->v, KEYS, 32), map_of(&p->o, QUERIES, 64),
+                                  p->words};
 }
 
 /* What the launch returns; *e is what the emulation found. */
-static int run(const struct emulated_text *t, struct pipeline *p, uint64_t seed,
-               struct error *e)
+static int run_args(const struct emulated_text *t, const struct pipeline_args *args,
+                    uint64_t seed, struct error *e)
 {
-    const struct pipeline_args args = {map_of(&p->q, QUERIES, 64), map_of(&p->k, KEYS, 32),
-                                       map_of(&p->v, KEYS, 32), map_of(&p->o, QUERIES, 64),
-                                       p->words};
     const struct emulated_grid grid = {1, THREADS, SHARED_BYTES};
     *e = (struct error){0};
     emulated_set_seed(seed);
-    int r = emulated_run(t, "pipeline", &args, &grid, e);
+    int r = emulated_run(t, "pipeline", args, &grid, e);
     emulated_set_seed(0);
     return r;
+}
+
+static int run(const struct emulated_text *t, struct pipeline *p, uint64_t seed,
+               struct error *e)
+{
+    const struct pipeline_args args = args_of(p);
+    return run_args(t, &args, seed, e);
 }
 
 static struct pipeline *new_pipeline(bool f16)
@@ -203,7 +167,7 @@ static void test_pipeline(void **state)
     (void)state;
     for (uint32_t k = 0; k < 4; k++) {
         const bool f16 = k & 1, rows_in_registers = k & 2;
-        struct emulated_text *t = open_text(PIPELINE_TEXT, f16, rows_in_registers);
+        struct emulated_text *t = hopper_text_open(PIPELINE_TEXT, f16, rows_in_registers);
         for (uint64_t seed = 0; seed < 2 * TIMINGS; seed++) {
             struct pipeline *p = new_pipeline(f16);
             struct error e;
@@ -234,7 +198,7 @@ static void check_shape(uint32_t kind, uint32_t n, uint32_t k, bool f16)
     const struct emulated_grid grid = {1, 128, 1024 + 2 * 192 * 128};
     text_add(&text, "enum { KIND = %u, N = %u, K = %u, ACCUMULATE = %u };\n%s", kind, n, k,
              n / 16 % 2 + kind % 2, shapes_text);
-    struct emulated_text *t = open_text(text_get(&text), f16, false);
+    struct emulated_text *t = hopper_text_open(text_get(&text), f16, false);
     if (emulated_run(t, "shapes", &none, &grid, &e) < 0)
         fail_msg("kind %u, n %u, k %u: %s", kind, n, k, e.text);
     emulated_close(t);
@@ -289,7 +253,7 @@ static void test_faults(void **state)
     (void)state;
     for (size_t k = 0; k < sizeof faults / sizeof *faults; k++) {
         char *text = apply(&faults[k]);
-        struct emulated_text *t = open_text(text, false, false);
+        struct emulated_text *t = hopper_text_open(text, false, false);
         for (uint64_t seed = 0; seed < TIMINGS; seed++)
             check_fault(&faults[k], t, seed);
         emulated_close(t);
@@ -297,11 +261,43 @@ static void test_faults(void **state)
     }
 }
 
+/* ---- tensor maps that the driver would not encode ---- */
+
+static void change_map(struct emulated_tensor_map *m, uint32_t k)
+{
+    uint32_t *const words[] = {&m->extent[3], &m->box[2],        &m->box[1],
+                               &m->box[0],    &m->element_bytes, &m->swizzle};
+    uint64_t *const longs[] = {&m->magic, &m->address, &m->stride[0], &m->stride[2],
+                               &m->stride[3]};
+    static const uint32_t word[] = {0, 257, 0, 32, 4, 64}, add[] = {1, 8, 2, 8, 0};
+    if (k < 6)
+        *words[k] = word[k];
+    else
+        *longs[k - 6] += k == 10 ? (uint64_t)1 << 40 : add[k - 6];
+}
+
+static void test_tensor_maps(void **state)
+{
+    (void)state;
+    struct emulated_text *t = hopper_text_open(PIPELINE_TEXT, false, false);
+    struct pipeline *p = new_pipeline(false);
+    for (uint32_t k = 0; k < 11; k++) {
+        struct pipeline_args args = args_of(p);
+        struct error e = {0};
+        change_map(&args.k, k);
+        if (run_args(t, &args, 0, &e) == 0 || !strstr(e.text, "uses a tensor map"))
+            fail_msg("change %u: '%s'", k, e.text);
+    }
+    free(p);
+    emulated_close(t);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_pipeline),
         cmocka_unit_test(test_shapes),
+        cmocka_unit_test(test_tensor_maps),
         cmocka_unit_test(test_faults),
     };
     return cmocka_run_group_tests_name("hopper_emulation", tests, NULL, NULL);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Ways to break the kernel of hopper_pipeline.h: a part of its text, which it has once, what stands there instead, and parts of
+/* Ways to break the kernel of pipeline.h: a part of its text, which it has once, what stands there instead, and parts of
    what the emulation may then say (any of them). WRONG: it runs, with wrong results. */
 #pragma once
 
@@ -119,6 +119,14 @@ static const struct fault faults[] = {
     {"the wrong rows", "&a->o, own, 0, 1, 64 * wg, 0)", "&a->o, own, 0, 1, 64 * wg + 1, 0)", {WRONG}},
     {"shared memory that nobody wrote", "    mbarrier_wait(base + FULL_Q, 0);\n", "    smem_get_u32(base + END);\n    mbarrier_wait(base + FULL_Q, 0);\n", {"reads what nobody wrote"}},
     {"slack before the base", "    mbarrier_wait(base + FULL_Q, 0);\n", "    smem_get_u32(base - 4);\n    mbarrier_wait(base + FULL_Q, 0);\n", {"goes outside"}},
+    {"an mbarrier read", "    mbarrier_wait(base + FULL_Q, 0);\n", "    smem_get_u32(base + FULL_Q);\n    mbarrier_wait(base + FULL_Q, 0);\n", {"reads an mbarrier"}},
+    {"a load over what a bulk store reads", "        bulk_wait_read();\n", "        mbarrier_expect(base + FULL_Q, TILE);\n        tma_load(own, &a->q, base + FULL_Q, 0, 1, 0, 0);\n        bulk_wait_read();\n",
+     {"overwrites what a product or a bulk store still reads"}},
+    {"two arrivals at a named barrier", "    group_sync(1 + wg, 128); /* all have read Q */\n", "    group_arrive(1 + wg, 128);\n    group_sync(1 + wg, 128);\n", {"arrives twice at named barrier"}},
+    {"a product by the copying warp", "    if (lane < WGS)\n", "    wgmma_fence();\n    if (lane < WGS)\n", {"is in no whole warpgroup"}},
+    {"a misaligned tensor map", "&a->k,", "(const struct tensor_map *)((const u8 *)&a->k + 16),", {"a misaligned tensor map"}},
+    {"a barrier before the base", "    const smem_t base = smem_base();\n", "    SYNC();\n    const smem_t base = smem_base();\n", {"calls smem_base() after a barrier"}},
+    {"more bytes than a phase can expect", "expect(base + FULL_Q, WGS * TILE)", "expect(base + FULL_Q, 1u << 20)", {"expects too many bytes"}},
     {"registers in no multiple of 8", "    SYNC();\n", "    SYNC();\n    SET_REGISTERS_DOWN(28);\n", {"a wrong number of registers"}},
 };
 /* clang-format on */
