@@ -90,7 +90,6 @@ struct flying_product {
 struct warpgroup {
     uint32_t first, end; /* products in flight, modulo MAX_PRODUCTS */
     uint32_t group;      /* groups committed */
-    bool fenced;
     struct sums sums[MAX_SUMS];
     struct flying_product product[MAX_PRODUCTS];
 };

@@ -42,7 +42,6 @@ static void meet_fence(struct thread *t)
         memcpy(saved_stack(k) + from, stack_of(k) + from, EMULATION_STACK_BYTES - from);
         h->saved_from[k] = from;
     }
-    warpgroup_of(t)->fenced = true;
 }
 
 /* Where the thread's array was saved, or null. */
@@ -194,7 +193,7 @@ static void meet_wgmma(struct thread *t)
     p->done = false;
     p->at = t->at;
     the_block->face.current = first;
-    const char *wrong = !g->fenced ? "issues a product without wgmma_fence:" : check_product(t);
+    const char *wrong = check_product(t);
     if (g->end - g->first == MAX_PRODUCTS)
         wrong = "has too many products in flight:";
     wrong = wrong ? wrong : take_registers(p, t);

@@ -47,6 +47,7 @@ static const struct fault faults[] = {
     {"base offset", "matrix_descriptor(own + 32 * i, 16)", "(matrix_descriptor(own + 32 * i, 16) ^ 1ull << 49)", {"unknown bits"}},
     {"unknown bit", "matrix_descriptor(own + 32 * i, 16)", "(matrix_descriptor(own + 32 * i, 16) ^ 1ull << 14)", {"unknown bits"}},
     {"no stride", "matrix_descriptor(own + 32 * i, 16)", "(matrix_descriptor(own + 32 * i, 16) ^ 64ull << 32)", {WRONG}},
+    {"no stride along n", "matrix_descriptor(v + 2048 * i, 8192)", "(matrix_descriptor(v + 2048 * i, 8192) ^ 64ull << 32)", {WRONG}},
     {"next 16 bytes", "matrix_descriptor(own + 32 * i, 16)", "(matrix_descriptor(own + 32 * i, 16) ^ 1)", {"may still read"}},
     {"next row", "matrix_descriptor(own + 32 * i, 16)", "(matrix_descriptor(own + 32 * i, 16) ^ 8)", {"not aligned to 1024 bytes"}},
     {"outside", "matrix_descriptor(own + 32 * i, 16)", "(matrix_descriptor(own + 32 * i, 16) | 0x3fc0)", {"goes outside"}},
@@ -68,6 +69,16 @@ static const struct fault faults[] = {
     /* phases */
     {"copies not waited for", "        mbarrier_wait(base + FULL + 8 * stage, parity);\n", "", {"reads what"}},
     {"Q not waited for", "    mbarrier_wait(base + FULL_Q, 0);\n", "", {"reads what"}},
+    {"Q not waited for by one warp", "    mbarrier_wait(base + FULL_Q, 0);\n", "    if (warp != 2)\n        mbarrier_wait(base + FULL_Q, 0);\n", {"reads what a copy brings"}},
+    {"a stage not waited for by one warp",
+     "        mbarrier_wait(base + FULL + 8 * stage, parity);\n"
+     "        const u32 mode = smem_get_u32(base + AT_MODE + 16 * stage);\n"
+     "        const u32 low = smem_get_u32(base + AT_WORDS + stage * WORDS + 4 * (16 * warp + lane / 4));\n"
+     "        const u32 high =",
+     "        if (warp != 2)\n            mbarrier_wait(base + FULL + 8 * stage, parity);\n"
+     "        const u32 mode = warp == 2 ? 0 : smem_get_u32(base + AT_MODE + 16 * stage);\n"
+     "        const u32 low = warp == 2 ? 0 : smem_get_u32(base + AT_WORDS + stage * WORDS + 4 * (16 * warp + lane / 4));\n"
+     "        const u32 high = warp == 2 ? 0 :", {"reads what a copy brings"}},
     {"stage not waited for", "        mbarrier_wait(base + EMPTY + 8 * stage, parity ^ 1);\n", "", {"overwrites what", "arrives"}},
     {"wrong parity of full", "FULL + 8 * stage, parity)", "FULL + 8 * stage, parity ^ 1)", {"reads what"}},
     {"wrong parity of empty", "parity ^ 1)", "parity)", {"for parity 0 of mbarrier"}},
@@ -92,6 +103,10 @@ static const struct fault faults[] = {
     /* ordinary stores, named barriers, bulk stores */
     {"no async_fence", "    async_fence();\n", "", {"without async_fence"}},
     {"async_fence by one", "    async_fence();\n", "    if (lane)\n        async_fence();\n", {"without async_fence"}},
+    {"a word overwritten that one thread reads", "    group_sync(1 + wg, 128); /* all have read Q */\n",
+     "    if (THREAD == 40)\n        smem_put_u32(base + END, 0);\n    group_sync(1 + wg, 128);\n    if (THREAD == 3)\n        smem_get_u32(base + END);\n"
+     "    if (THREAD == 40)\n        smem_put_u32(base + END, 1);\n", {"overwrites what another may still read", "reads what another wrote"}},
+    {"numbers that differ", "    group_sync(1 + wg, 128); /* all have read Q */\n", "    group_sync(1 + wg, warp ? 128 : 256);\n", {"another number of threads"}},
     {"no barrier before the store", "    group_sync(1 + wg, 128); /* all have written O */\n", "", {"reads what another wrote without a barrier"}},
     {"no barrier after the products", "    group_sync(1 + wg, 128); /* all have read Q */\n", "", {"may still read"}},
     {"another's barrier", "    group_sync(1 + wg, 128); /* all have read Q */\n", "    group_sync(1 + wg + warp % 2, 64); /* all have read Q */\n", {"may still read", "another number of threads", "arrives twice", "reads what"}},

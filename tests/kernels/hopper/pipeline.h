@@ -65,7 +65,7 @@
 "    for (u32 i = 0; i < STEPS; i++) {\n" \
 "        const u32 stage = i % STAGES, parity = i / STAGES & 1, last = (i + 1) % STAGES;\n" \
 "        mbarrier_wait(base + FULL + 8 * stage, parity);\n" \
-"        const u32 mode = uniform(smem_get_u32(base + AT_MODE + 16 * stage));\n" \
+"        const u32 mode = smem_get_u32(base + AT_MODE + 16 * stage);\n" \
 "        const u32 low = smem_get_u32(base + AT_WORDS + stage * WORDS + 4 * (16 * warp + lane / 4));\n" \
 "        const u32 high = smem_get_u32(base + AT_WORDS + stage * WORDS + 4 * (16 * warp + lane / 4 + 8));\n" \
 "        wgmma_fence();\n" \
