@@ -34,6 +34,7 @@ struct tensor {
 struct pipeline_args {
     struct emulated_tensor_map q, k, v, o;
     const uint32_t *words;
+    uint8_t more[4096]; /* the text copies as many bytes as its longest arguments have */
 } __attribute__((aligned(64)));
 
 struct pipeline {

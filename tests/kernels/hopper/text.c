@@ -6,37 +6,35 @@
 #include <stdlib.h>
 #include <string.h>
 
-static const char *template_of(const char *name)
+enum { MAX_FILES = 80 };
+
+static bool starts_with(const char *name, const char *with)
+{
+    return !strncmp(name, with, strlen(with));
+}
+
+/* Adds the headers that CUDA kernels of sm_90 may include. */
+static uint32_t add_templates(struct source_file *files, uint32_t count)
 {
     for (const struct source_file *f = templates_embedded; f->name; f++)
-        if (!strcmp(f->name, name))
-            return f->text;
-    fail_msg("no template %s", name);
-    return NULL;
+        if (!strchr(f->name, '/') || starts_with(f->name, "cuda/common/") ||
+            starts_with(f->name, "cuda/hopper/")) {
+            assert_true(count < MAX_FILES);
+            files[count++] = *f;
+        }
+    return count;
 }
 
 /* The text in one piece, with all that it includes. */
 static char *flatten(const char *text, bool f16, bool rows_in_registers)
 {
-    static const char *const names[] = {"abi.h",
-                                        "cuda/common/device.h",
-                                        "cuda/common/matrix.h",
-                                        "cuda/common/numbers.h",
-                                        "cuda/common/sizes.h",
-                                        "cuda/common/work_item.h",
-                                        "cuda/hopper/args.h",
-                                        "cuda/hopper/device.h",
-                                        "cuda/hopper/wgmma.h"};
-    enum { NAMES = sizeof names / sizeof *names };
-    struct source_file files[NAMES + 2];
+    struct source_file files[MAX_FILES];
     struct text config = {0}, out = {0};
     text_add(&config, "#include \"abi.h\"\nenum { DTYPE = ABI_%s, ROWS_IN_REGISTERS = %d };\n",
              f16 ? "F16" : "BF16", rows_in_registers);
     files[0] = (struct source_file){"entry.cu", text};
-    for (size_t k = 0; k < NAMES; k++)
-        files[k + 1] = (struct source_file){names[k], template_of(names[k])};
-    files[NAMES + 1] = (struct source_file){"kernel_config.h", text_get(&config)};
-    const struct source s = {.files = files, .n_files = NAMES + 2};
+    files[1] = (struct source_file){"kernel_config.h", text_get(&config)};
+    const struct source s = {.files = files, .n_files = add_templates(files, 2)};
     source_flatten(&s, &out);
     text_finish(&config);
     return text_take(&out);
