@@ -45,8 +45,13 @@ static uint8_t *box_row(const struct emulated_tensor_map *m, const int32_t *box,
     return (uint8_t *)(uintptr_t)at;
 }
 
-/* Moves a box's rows between global and shared memory; in shared memory 16 bytes of a row are where the address's bits 7 to 9
-   say. Returns bytes that are inside of the tensor. */
+/* Byte of chunk c, 16 bytes, of a row at `at` under the swizzle: as the address's bits 7 to 9 say. */
+static uint32_t chunk_place(uint32_t at, uint32_t c)
+{
+    return at | 16 * (c ^ (at >> 7 & 7));
+}
+
+/* Moves a box's rows between global and shared memory. Returns bytes that are inside of the tensor. */
 static uint64_t move_box(const struct emulated_tensor_map *m, const int32_t *box, uint32_t at,
                          bool load)
 {
@@ -55,7 +60,7 @@ static uint64_t move_box(const struct emulated_tensor_map *m, const int32_t *box
         uint32_t inside = 0;
         uint8_t *global = box_row(m, box, k, &inside);
         for (uint32_t c = 0; c < m->swizzle / 16; c++) {
-            uint8_t *shared = the_block->face.shared + (at | 16 * (c ^ (at >> 7 & 7)));
+            uint8_t *shared = the_block->face.shared + chunk_place(at, c);
             const uint32_t elements = inside <= 8 * c      ? 0
                                       : inside < 8 * c + 8 ? inside - 8 * c
                                                            : 8;
@@ -162,6 +167,32 @@ static void bulk_load(uint32_t to, const void *from, uint32_t bytes, uint32_t ba
 
 /* ---- stores ---- */
 
+/* Chunks of row k of the store's box that are inside of the tensor. Bytes outside are not stored: they may be anything. */
+static uint32_t chunks_inside(const struct store *s, uint32_t k)
+{
+    uint32_t inside = 0;
+    box_row(&s->map, s->box, k, &inside);
+    return (inside + 7) / 8;
+}
+
+static const char *begin_store(const struct store *s)
+{
+    const char *wrong = NULL;
+    for (uint32_t k = 0; k < box_rows(&s->map); k++)
+        for (uint32_t c = 0; c < chunks_inside(s, k) && !wrong; c++)
+            wrong =
+                begin_async_read(chunk_place(s->from + k * s->map.swizzle, c), 16, my_clock());
+    return wrong;
+}
+
+static void end_store(const struct store *s, struct reading *r)
+{
+    move_box(&s->map, s->box, s->from, false);
+    for (uint32_t k = 0; k < box_rows(&s->map); k++)
+        for (uint32_t c = 0; c < chunks_inside(s, k); c++)
+            end_async_read(chunk_place(s->from + k * s->map.swizzle, c), 16, r);
+}
+
 static void tma_store(const void *map, uint32_t from, const int32_t *box, struct place place)
 {
     struct hopper *h = the_block->hopper;
@@ -172,8 +203,7 @@ static void tma_store(const void *map, uint32_t from, const int32_t *box, struct
     memcpy(s.box, box, sizeof s.box);
     const char *wrong = check_map(&s.map);
     wrong = wrong ? wrong : check_place(from, box_rows(&s.map) * s.map.swizzle, s.map.swizzle);
-    wrong =
-        wrong ? wrong : begin_async_read(from, box_rows(&s.map) * s.map.swizzle, my_clock());
+    wrong = wrong ? wrong : begin_store(&s);
     if (h->stores == MAX_STORES)
         wrong = "has too many bulk stores in flight";
     if (wrong)
@@ -204,8 +234,7 @@ static void bulk_wait(void)
     for (uint32_t k = 0; k < h->stores; k++) {
         struct store *s = &h->store[k];
         if (s->thread == me && s->committed) {
-            move_box(&s->map, s->box, s->from, false);
-            end_async_read(s->from, box_rows(&s->map) * s->map.swizzle, &r);
+            end_store(s, &r);
         } else {
             h->store[left++] = *s;
         }

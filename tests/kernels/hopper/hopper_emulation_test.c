@@ -293,12 +293,46 @@ static void test_tensor_maps(void **state)
     emulated_close(t);
 }
 
+/* A store of a box of which one chunk is written: right where the tensor ends behind it. */
+static void test_clipped_store(void **state)
+{
+    static const char text[] = "#define ARGS_STRUCT struct clipped_args\n"
+                               "#include \"cuda/hopper/device.h\"\n"
+                               "struct clipped_args { struct tensor_map q, k, v, o; };\n"
+                               "ENTRY_OF(pipeline, 288, 1)(ARGS a)\n"
+                               "{\n"
+                               "    const smem_t base = smem_base();\n"
+                               "    const struct u32x4 x = {0x20001, 3, 4, 5};\n"
+                               "    if (THREAD)\n"
+                               "        return;\n"
+                               "    smem_put_u32x4(base, x);\n"
+                               "    async_fence();\n"
+                               "    tma_store(&a.o, base, 0, 0, 0, 0);\n"
+                               "    bulk_commit();\n"
+                               "    bulk_wait();\n"
+                               "}\n";
+    (void)state;
+    struct emulated_text *t = hopper_text_open(text, false, false);
+    struct pipeline *p = new_pipeline(false);
+    struct pipeline_args args = args_of(p);
+    struct error e;
+    args.o.extent[0] = 8;
+    args.o.extent[2] = 1;
+    assert_int_equal(run_args(t, &args, 0, &e), 0);
+    assert_int_equal(p->o.at[0][0][1], 2);
+    assert_int_equal(p->o.at[0][0][8], 0xffff);
+    args.o.extent[0] = 9;
+    assert_int_equal(run_args(t, &args, 0, &e), -1);
+    assert_non_null(strstr(e.text, "reads what nobody wrote"));
+    free(p);
+    emulated_close(t);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_pipeline),
-        cmocka_unit_test(test_shapes),
-        cmocka_unit_test(test_tensor_maps),
+        cmocka_unit_test(test_pipeline),    cmocka_unit_test(test_shapes),
+        cmocka_unit_test(test_tensor_maps), cmocka_unit_test(test_clipped_store),
         cmocka_unit_test(test_faults),
     };
     return cmocka_run_group_tests_name("hopper_emulation", tests, NULL, NULL);
