@@ -11,7 +11,15 @@
 #include <stdio.h>
 
 enum { WARP = 32 };
-enum thread_state { READY, AT_BARRIER, AT_COLLECTIVE, ENDED };
+enum thread_state {
+    READY,
+    AT_BARRIER,
+    AT_COLLECTIVE,
+    AT_WARPGROUP,
+    AT_NAMED,
+    AT_MBARRIER,
+    ENDED
+};
 
 struct thread;
 
@@ -21,15 +29,18 @@ typedef void meet_fn(struct thread *t);
 struct thread {
     void *stack; /* where it goes on */
     enum thread_state state;
-    struct place at; /* where it waits */
-    meet_fn *meet;   /* collective: what for ... */
-    void *hand;      /* ... and the lane's part in it, on its own stack */
+    struct place at;     /* where it waits */
+    meet_fn *meet;       /* collective: what for ... */
+    void *hand;          /* ... and the lane's part in it, on its own stack */
+    uint32_t on, parity; /* named barrier; mbarrier and parity */
 };
 
 struct shadow; /* shared.h */
 struct copies; /* copies.h */
 struct lately; /* banks.h */
 struct latest; /* global.h */
+struct hopper; /* hopper.h */
+struct mbarrier;
 
 struct block {
     struct emulation_face face;
@@ -45,6 +56,8 @@ struct block {
     struct copies *copies; /* of each thread */
     struct lately *lately; /* of each warp, or null */
     struct latest *latest;
+    struct hopper *hopper; /* null: uses nothing of sm_90 */
+    uint8_t *hopper_memory, *stacks;
     uint16_t order[EMULATION_MAX_THREADS];
     struct thread thread[EMULATION_MAX_THREADS];
 };
@@ -86,11 +99,21 @@ static void meet_warp(meet_fn *meet, void *hand, struct place at)
 static void finish_copies(void);                        /* copies.h */
 static void count_warp(struct block *b, uint32_t warp); /* banks.h */
 
+/* hopper_block.h */
+static void finish_hopper(void);
+static void finish_hopper_block(void);
+static void order_block(struct block *b);
+static void order_warp_reads(struct block *b, uint32_t first);
+static bool release_hopper(struct block *b, bool moved);
+static void describe_hopper(const struct block *b, const struct thread *t, char *out,
+                            size_t bytes);
+
 static void thread_body(void)
 {
     struct block *b = the_block;
     b->enter(&b->face, b->entry, b->args);
     finish_copies();
+    finish_hopper();
     wait_as(ENDED, (struct place){"", 0});
 }
 
@@ -127,18 +150,22 @@ static void run_ready(struct block *b)
 
 static void describe(const struct block *b, uint32_t index, char *out, size_t bytes)
 {
-    static const char *const doing[] = {"runs", "waits at the barrier", "waits for its warp"};
+    static const char *const doing[] = {"runs", "waits at the barrier", "waits for its warp",
+                                        "waits for its warpgroup"};
     const struct thread *t = &b->thread[index];
+    char waits[100] = "";
+    if (t->state == AT_NAMED || t->state == AT_MBARRIER)
+        describe_hopper(b, t, waits, sizeof waits);
     if (t->state == ENDED)
         snprintf(out, bytes, "thread %u has ended", index);
     else
-        snprintf(out, bytes, "thread %u %s in %s (line %d)", index, doing[t->state],
-                 t->at.function, t->at.line);
+        snprintf(out, bytes, "thread %u %s in %s (line %d)", index,
+                 waits[0] ? waits : doing[t->state], t->at.function, t->at.line);
 }
 
 static void report(struct block *b, const char *what, uint32_t one, uint32_t other)
 {
-    char first[120], second[120];
+    char first[150], second[150];
     describe(b, one, first, sizeof first);
     describe(b, other, second, sizeof second);
     snprintf(b->launch->error, sizeof b->launch->error, "block %u: %s: %s, %s",
@@ -165,6 +192,7 @@ static bool release_warp(struct block *b, uint32_t first)
         }
     }
     t->meet(t);
+    order_warp_reads(b, first);
     count_warp(b, first / WARP);
     for (uint32_t lane = 0; lane < WARP; lane++)
         t[lane].state = READY;
@@ -187,6 +215,7 @@ static bool release_barrier(struct block *b)
     for (uint32_t k = 0; k < b->launch->threads; k += WARP)
         count_warp(b, k / WARP);
     b->epoch++;
+    order_block(b);
     memset(b->warp_epoch, 0, sizeof b->warp_epoch);
     return true;
 }
@@ -199,13 +228,25 @@ static bool all_ended(const struct block *b)
     return true;
 }
 
-/* Nobody can go on: names the first thread and one that is elsewhere. */
+/* First thread from `from` on that is elsewhere than `than` (null: anywhere) and has not ended; or `threads`. */
+static uint32_t find_waiting(const struct block *b, uint32_t from, const struct thread *than)
+{
+    uint32_t k = from;
+    while (k < b->launch->threads &&
+           (b->thread[k].state == ENDED || (than && same_place(than, &b->thread[k]))))
+        k++;
+    return k;
+}
+
+/* Nobody can go on: names the first thread that waits and one that is elsewhere, or has ended. */
 static void report_stuck(struct block *b)
 {
-    uint32_t other = 1;
-    while (other + 1 < b->launch->threads && same_place(b->thread, &b->thread[other]))
-        other++;
-    report(b, "threads wait for each other", 0, other);
+    const uint32_t threads = b->launch->threads, first = find_waiting(b, 0, NULL);
+    uint32_t other = find_waiting(b, first, &b->thread[first]);
+    if (other == threads)
+        for (other = 0; other + 1 < threads && b->thread[other].state != ENDED;)
+            other++;
+    report(b, "threads wait for each other", first, other);
 }
 
 static int schedule(struct block *b)
@@ -215,6 +256,8 @@ static int schedule(struct block *b)
         bool moved = false;
         for (uint32_t k = 0; k < b->launch->threads && !b->launch->error[0]; k += WARP)
             moved |= release_warp(b, k);
+        if (b->hopper && !b->launch->error[0])
+            moved = release_hopper(b, moved);
         if (!moved && !b->launch->error[0] && !all_ended(b) && !release_barrier(b) &&
             !b->launch->error[0])
             report_stuck(b);
@@ -223,5 +266,6 @@ static int schedule(struct block *b)
     }
     for (uint32_t k = 0; k < b->launch->threads; k += WARP)
         count_warp(b, k / WARP);
-    return 0;
+    finish_hopper_block();
+    return b->launch->error[0] ? -1 : 0;
 }

@@ -129,3 +129,5 @@ DEVICE float magnitude_of(float x)
 {
     return float_of(bits_of(x) & 0x7fffffffu);
 }
+
+#include "device_hopper.h"

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The machine: see machine.h. One block at a time, in memory that the caller brings. */
-#include "runtime/emulated/global.h"
-#include "runtime/emulated/matrix.h"
+#include "runtime/emulated/hopper_block.h"
 #include <math.h>
 
 static void watch_put(const void *p, uint32_t bytes, struct place at)
@@ -23,7 +22,7 @@ size_t emulation_memory(const struct emulation_launch *l)
 {
     return aligned(sizeof(struct block)) + aligned(l->shared_bytes) + shadow_bytes(l) +
            aligned(l->banks ? l->threads / WARP * sizeof(struct lately) : 0) +
-           aligned(sizeof(struct latest)) +
+           aligned(sizeof(struct latest)) + hopper_bytes(l) +
            l->threads * (aligned(sizeof(struct copies)) + EMULATION_STACK_BYTES);
 }
 
@@ -44,6 +43,8 @@ static void lay_out(struct block *b)
     at += aligned(l->banks ? l->threads / WARP * sizeof(struct lately) : 0);
     b->latest = memset(at, 0, sizeof *b->latest);
     at += aligned(sizeof *b->latest);
+    b->stacks = at;
+    b->hopper_memory = at + (size_t)l->threads * EMULATION_STACK_BYTES;
     for (uint32_t k = 0; k < l->threads; k++, at += EMULATION_STACK_BYTES) {
         b->order[k] = (uint16_t)k;
         b->copies[k].first = b->copies[k].end = b->copies[k].group = 0;
@@ -72,6 +73,29 @@ static const struct emulation_machine machine = {
     .tf32_from = tf32_from,
     .exp2 = exp2f,
     .log2 = log2f,
+    .smem_base = smem_base,
+    .smem_read = smem_read,
+    .smem_write = smem_write,
+    .load4 = load4,
+    .store4 = store4,
+    .mbarrier_init = mbarrier_init,
+    .mbarrier_init_fence = mbarrier_init_fence,
+    .mbarrier_expect = mbarrier_expect,
+    .mbarrier_arrive = mbarrier_arrive,
+    .mbarrier_wait = mbarrier_wait,
+    .async_fence = async_fence,
+    .group_sync = group_sync,
+    .group_arrive = group_arrive,
+    .tma_load = tma_load,
+    .tma_store = tma_store,
+    .bulk_load = bulk_load,
+    .bulk_commit = bulk_commit,
+    .bulk_wait = bulk_wait,
+    .wgmma = wgmma,
+    .wgmma_fence = wgmma_fence,
+    .wgmma_commit = wgmma_commit,
+    .wgmma_wait = wgmma_wait,
+    .set_registers = set_registers,
 };
 
 int emulation_block(emulation_enter_fn *enter, void *entry, const void *args,

@@ -53,8 +53,9 @@ struct emulation_work {
 
 struct emulation_launch {
     uint32_t block, blocks, threads, shared_bytes;
-    uint64_t seed; /* of the order that threads run in; 0: by number */
-    void *memory;  /* emulation_memory_bytes() of it, aligned to 64 bytes, any content */
+    uint64_t
+        seed; /* of the order that threads run in, 0: by number; of the timing of copies (hopper.h) */
+    void *memory; /* emulation_memory_bytes() of it, aligned to 64 bytes, any content */
     struct emulation_banks *banks; /* null: not counted; else added to */
     uint64_t products, copies;     /* as in struct emulation_entry; added to */
     char error[320]; /* one line about what the kernel did wrong; empty: nothing */

@@ -13,6 +13,15 @@ struct place {
 
 #define HERE ((struct place){__func__, __LINE__})
 
+/* A warpgroup's product as one thread calls it: d, n / 2 floats, is or grows by a b^T. Without `a` the first operand is in shared
+   memory at a_at. transposed: the second one has n contiguous. */
+struct emulation_product {
+    float *d;
+    const uint32_t *a;
+    uint64_t a_at, b_at;
+    uint32_t n, accumulate, transposed, f16;
+};
+
 /* All but the last two are told what the running thread does; they come back when it may go on. Values
    of 16 bits are halves in bf16, or with `f16` in that. */
 struct emulation_machine {
@@ -37,6 +46,32 @@ struct emulation_machine {
     uint32_t (*tf32_from)(float x);
     float (*exp2)(float x);
     float (*log2)(float x);
+    /* sm_90: addresses in shared memory are offsets */
+    uint32_t (*smem_base)(struct place at);
+    const void *(*smem_read)(uint32_t from, uint32_t bytes, struct place at);
+    void *(*smem_write)(uint32_t to, uint32_t bytes, struct place at);
+    void (*load4)(uint32_t *r, uint32_t row, struct place at);
+    void (*store4)(uint32_t row, const uint32_t *x, struct place at);
+    void (*mbarrier_init)(uint32_t bar, uint32_t count, struct place at);
+    void (*mbarrier_init_fence)(void);
+    void (*mbarrier_expect)(uint32_t bar, uint32_t bytes, struct place at);
+    void (*mbarrier_arrive)(uint32_t bar, struct place at);
+    void (*mbarrier_wait)(uint32_t bar, uint32_t parity, struct place at);
+    void (*async_fence)(void);
+    void (*group_sync)(uint32_t id, uint32_t threads, struct place at);
+    void (*group_arrive)(uint32_t id, uint32_t threads, struct place at);
+    void (*tma_load)(uint32_t to, const void *map, uint32_t bar, const int32_t *box,
+                     struct place at);
+    void (*tma_store)(const void *map, uint32_t from, const int32_t *box, struct place at);
+    void (*bulk_load)(uint32_t to, const void *from, uint32_t bytes, uint32_t bar,
+                      struct place at);
+    void (*bulk_commit)(void);
+    void (*bulk_wait)(void);
+    void (*wgmma)(const struct emulation_product *p, struct place at);
+    void (*wgmma_fence)(struct place at);
+    void (*wgmma_commit)(struct place at);
+    void (*wgmma_wait)(uint32_t left, struct place at);
+    void (*set_registers)(uint32_t n, struct place at);
 };
 
 /* A block as its text sees it. */

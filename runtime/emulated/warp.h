@@ -25,11 +25,14 @@ static void meet_or(struct thread *t)
         ((struct word *)t[lane].hand)->result = all;
 }
 
+static void order_warp(struct block *b, uint32_t first); /* hopper_block.h */
+
 /* From here on the lanes see what the others wrote before. */
 static void meet_sync(struct thread *t)
 {
     struct block *b = the_block;
     b->warp_epoch[(t - b->thread) / WARP]++;
+    order_warp(b, (uint32_t)(t - b->thread));
 }
 
 static uint32_t reduce_or(uint32_t value, struct place at)

@@ -11,7 +11,10 @@ struct __attribute__((aligned(64))) tensor_map {
     u8 opaque[128];
 };
 
-enum { HOPPER_ROWS = 64 /* of a row block, a warpgroup's */, HOPPER_PART = 64 /* positions of a head in a box */ };
+enum {
+    HOPPER_ROWS = 64 /* of a row block, a warpgroup's */,
+    HOPPER_PART = 64 /* positions of a head in a box */
+};
 
 /* An operand that streams: boxes of SLOTS * 32 rows, of 32 rows, of one row. */
 struct stream_maps {
