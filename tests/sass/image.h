@@ -23,6 +23,6 @@ void image_finish(struct image *i);
 char *image_disassemble(const uint8_t *cubin, uint64_t bytes, char *why, size_t capacity);
 
 /* Fills constant bank 0: the sizes of block and grid, the stack pointer, and the parameters, as many bytes as the entry
-   takes. */
+   takes. `arguments` points to each, as for cuLaunchKernel. */
 void program_arguments(struct program *p, uint32_t threads, uint32_t blocks,
-                       const void *arguments);
+                       void *const *arguments);

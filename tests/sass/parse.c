@@ -2,6 +2,7 @@
 /* nvdisasm's text of one function to instructions. A line is
        / *0060* /   @!P0 IADD3 R4, P1, R2, -R3, RZ ;   / * 0x... * /
    followed by a line with the second half of the encoding, whose upper bits are the control code. */
+#include "tests/sass/hopper/hopper.h"
 #include "tests/sass/operand.h"
 #include <stdio.h>
 #include <stdlib.h>
@@ -133,6 +134,7 @@ static int read_lines(struct parser *p, const char *text)
             (++i)->address = address;
             if (read_instruction(p, line, i) < 0)
                 return -1;
+            p->program->apart |= hopper_needed(i);
         } else if (i >= p->program->code && line_hex(line, &hex)) {
             read_control_code(i, hex);
         }
