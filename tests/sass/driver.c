@@ -7,6 +7,7 @@
    each instruction was issued; MASKC_SASS_LIMIT, instructions of a block until it counts as hanging; MASKC_SASS_TRACE, a file for what block 0 of the launch issued, u32 words of
    warp << 24 | instruction; MASKC_SASS_EARLY, 1: bulk copies and products happen at issue, not as late as they may. */
 #include "tests/sass/hopper/hopper.h"
+#include "tests/sass/hopper/rows.h"
 #include "tests/sass/image.h"
 #include "tests/sass/memory.h"
 #include <stdio.h>
@@ -58,14 +59,23 @@ static int count_call(const char *name)
 
 /* ---- modules ---- */
 
+/* The image in the machine's form, each entry free of what ptxas is known to do wrong: 0, or -1 with gpu.fault set. */
+static int load_image(struct image *ret, const void *cubin)
+{
+    const uint64_t size =
+        image_bytes(cubin); /* nothing tells the driver how long an image is */
+    int r = image_load(ret, cubin, size, gpu.fault, sizeof gpu.fault);
+    for (uint32_t k = 0; k < ret->entries && r == 0; k++)
+        r = rows_check(&ret->entry[k], gpu.fault, sizeof gpu.fault);
+    return r;
+}
+
 FAKE(cuModuleLoadDataEx, struct cu_module **module, const void *cubin, unsigned count,
      int *options, void **values)
 {
     INSIDE;
     struct cu_module *m = calloc(1, sizeof *m);
-    const uint64_t size =
-        image_bytes(cubin); /* nothing tells the driver how long an image is */
-    if (image_load(&m->image, cubin, size, gpu.fault, sizeof gpu.fault) < 0) {
+    if (load_image(&m->image, cubin) < 0) {
         for (unsigned k = 0; k < count; k++)
             if (options[k] == CU_JIT_ERROR_LOG_BUFFER)
                 strcpy(values[k], gpu.fault);

@@ -10,7 +10,8 @@
 struct cache_key sample_common(void)
 {
     static const char *const files[] = {
-        "tests/sass/*.[ch]",          "tests/support/cuda_fixture.c",
+        "tests/sass/*.[ch]",          "tests/sass/hopper/*.[ch]",
+        "tests/support/cuda_fixture.c",
         "tests/support/sass_setup.c", "tests/support/covering.c",
         "tools/reference/*.[ch]",     "runtime/launch/*.[ch]",
         "runtime/device/*.[ch]",      NULL};

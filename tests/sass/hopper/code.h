@@ -1,0 +1,33 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Tests' own kernels: compiled, and run in the machine without a driver. */
+#pragma once
+#include "tests/sass/hopper/hopper.h"
+#include "tests/sass/image.h"
+#include "tests/sass/memory.h"
+
+struct code {
+    struct image image;
+    struct memory memory;
+    bool early; /* as in struct block */
+    uint64_t seed;
+    char why[FAULT_TEXT];
+};
+
+/* A text of tests/sass/hopper by NVRTC for sm_90a; fails the test where it does not compile. */
+void code_open_cuda(struct code *c, const char *file, const char *option);
+
+/* A text of tests/sass/hopper by ptxas, for sm_90a. With `mended`, lines marked "// mends: " count. */
+void code_open_ptx(struct code *c, const char *ptxas, const char *file, bool mended,
+                   const char *level);
+
+/* The path of ptxas, or null. */
+const char *code_find_ptxas(void);
+
+void code_close(struct code *c);
+
+/* Device memory with these bytes. */
+void *code_put(struct code *c, const void *bytes, uint64_t size);
+
+/* The image's first entry: 0, or -1 with `why` set. `shared` bytes are dynamic. */
+int code_run(struct code *c, uint32_t blocks, uint32_t threads, uint32_t shared,
+             void *const *arguments);
