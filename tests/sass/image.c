@@ -8,9 +8,10 @@
 
 enum {
     ATTRIBUTE_PARAMETERS = 0x0a, /* {symbol, u16 offset, u16 size} */
-    ATTRIBUTE_ARGUMENT = 0x17,   /* {u32, u16 number, u16 offset, u32 with the size in bits 18.. } */
-    ATTRIBUTE_REGISTERS = 0x2f,  /* {symbol, u32 count}, in .nv.info */
-    ARGUMENTS_ADDRESS = 0x198,   /* in bank 0: where the parameters are, as a generic address */
+    ATTRIBUTE_ARGUMENT =
+        0x17, /* {u32, u16 number, u16 offset, u32 with the size in bits 18.. } */
+    ATTRIBUTE_REGISTERS = 0x2f, /* {symbol, u32 count}, in .nv.info */
+    ARGUMENTS_ADDRESS = 0x198,  /* in bank 0: where the parameters are, as a generic address */
     ARGUMENTS_SM_90 = 0x210,
     BANK_ALIGN = 256,
     FORMAT_SIZED = 4,

@@ -79,10 +79,11 @@ struct instruction {
     struct operand guard; /* @P0; of kind NONE without one */
     struct operand op[MAX_OPERANDS];
     uint8_t operands;
-    uint8_t outputs;       /* predicates that follow operand 0 */
-    uint64_t modifiers;    /* a bit each of enum modifier, after the opcode's name */
-    uint8_t control;       /* enum control_kind; 0: goes on to the next */
-    uint8_t bytes;         /* of an access to memory: 1, 2, 4, 8, 16; dimensions of a tensor; columns of HGMMA by 8 */
+    uint8_t outputs;    /* predicates that follow operand 0 */
+    uint64_t modifiers; /* a bit each of enum modifier, after the opcode's name */
+    uint8_t control;    /* enum control_kind; 0: goes on to the next */
+    uint8_t
+        bytes; /* of an access to memory: 1, 2, 4, 8, 16; dimensions of a tensor; columns of HGMMA by 8 */
     uint8_t words[4];      /* registers that operands 0 to 3 are */
     bool stores;           /* operand 0 is no result */
     uint32_t address;      /* in the function */
@@ -145,8 +146,8 @@ struct program {
     uint32_t parameter_bytes;
     uint32_t shared_base; /* bytes of shared memory that are the system's */
     uint32_t shared_static;
-    uint32_t registers; /* of a thread */
-    bool apart;         /* its warps run apart: hopper/ */
+    uint32_t registers;                      /* of a thread */
+    bool apart;                              /* its warps run apart: hopper/ */
     struct argument argument[MAX_ARGUMENTS]; /* of the entry; none: all are one */
     uint32_t arguments;
 };
@@ -218,10 +219,10 @@ struct block {
     struct shadow *shadow;
     struct hopper *hopper; /* of a program whose warps run apart, else null */
     bool early;            /* asynchronous work happens at once: hopper.h */
-    uint32_t epoch;   /* barriers of the block so far */
-    uint64_t *counts; /* [program->count] times issued, or null */
-    uint8_t *needed;  /* [program->count] 1: a wait or a barrier that was needed; or null */
-    uint32_t opened;  /* the barrier that began this epoch: its instruction */
+    uint32_t epoch;        /* barriers of the block so far */
+    uint64_t *counts;      /* [program->count] times issued, or null */
+    uint8_t *needed; /* [program->count] 1: a wait or a barrier that was needed; or null */
+    uint32_t opened; /* the barrier that began this epoch: its instruction */
     void (*trace)(void *to, uint32_t warp, uint32_t pc);
     void *trace_to;
     uint64_t left; /* instructions until it counts as hanging */

@@ -119,8 +119,8 @@ static void launch(const uint8_t *image, uint32_t *out)
     void *from = cuda_allocate(&c, sizeof tiles, e), *to = cuda_allocate(&c, sizeof tiles, e);
     must(cuda_send(&c, from, tiles, sizeof tiles, NULL, e), e);
     struct arguments a = {(cu_pointer)(uintptr_t)from, (cu_pointer)(uintptr_t)to, TILES, ROWS};
-    void *argument = &a;
-    must(CALL(cuLaunchKernel, function, 1, 1, 1, 32, 1, 1, 0, NULL, &argument, NULL), e);
+    void *argument[] = {&a.tiles, &a.out, &a.n, &a.rows};
+    must(CALL(cuLaunchKernel, function, 1, 1, 1, 32, 1, 1, 0, NULL, argument, NULL), e);
     must(cuda_fetch(&c, out, to, STORED * sizeof *out, NULL, e), e);
     cuda_release(&c, from);
     cuda_release(&c, to);

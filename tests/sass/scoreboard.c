@@ -87,7 +87,8 @@ static void check(const struct warp *w, const struct pending *p, const uint16_t 
 void scoreboard_need(struct warp *w, uint32_t first, uint32_t count)
 {
     for (uint32_t k = first; k < first + count && w->outstanding; k++)
-        check(w, w->written, &(uint16_t){(uint16_t)k}, 1, ALL_LANES, "is read before it is there");
+        check(w, w->written, &(uint16_t){(uint16_t)k}, 1, ALL_LANES,
+              "is read before it is there");
 }
 
 static void start(struct warp *w, struct pending *p, uint32_t scoreboard)

@@ -6,6 +6,7 @@
 enum {
     COUNT_BITS = 0xfffff,
     MAX_BYTES = (1 << 20) - 1, /* that a phase may expect */
+    GONE = 1,                  /* no address of an mbarrier */
 };
 
 /* ---- mbarriers ---- */
@@ -62,15 +63,21 @@ static void expect(struct warp *w, uint32_t at, uint32_t bytes)
     m->bytes += bytes;
 }
 
-void mbarrier_complete(struct warp *w, uint32_t at, uint32_t bytes)
+uint32_t mbarrier_index(const struct warp *w, uint32_t at)
 {
     struct hopper *h = w->block->hopper;
-    struct mbarrier *m = find(h, at);
+    const struct mbarrier *m = find(h, at);
     if (!m)
         fault(w, "no mbarrier was initialised at 0x%x", at);
+    return (uint32_t)(m - h->mbarrier);
+}
+
+void mbarrier_complete(struct warp *w, uint32_t index, uint32_t bytes)
+{
+    struct hopper *h = w->block->hopper;
+    struct mbarrier *m = &h->mbarrier[index];
     m->bytes -= bytes;
-    if (m->next.at[ASYNC] < h->moment)
-        m->next.at[ASYNC] = m->next.fenced[ASYNC] = h->moment;
+    m->next.at[ASYNC + index] = m->next.fenced[ASYNC + index] = h->moment;
     check_phase(w, m);
 }
 
@@ -94,9 +101,7 @@ void run_mbarrier_init(struct warp *w, const struct instruction *i, uint32_t mas
 /* SYNCS.CCTL.IV [at] */
 void run_mbarrier_invalidate(struct warp *w, const struct instruction *i, uint32_t mask)
 {
-    struct hopper *h = w->block->hopper;
-    struct mbarrier *m = mbarrier_at(w, shared_addresses(w, &i->op[0])[first_lane(mask)]);
-    *m = h->mbarrier[--h->mbarriers];
+    mbarrier_at(w, shared_addresses(w, &i->op[0])[first_lane(mask)])->at = GONE;
 }
 
 /* SYNCS.ARRIVE.TRANS64 RZ, [at], x: A1T0 arrives, ART0 arrives x times, RED.A0TR expects x bytes; without these it
@@ -160,7 +165,8 @@ bool named_arrive(struct warp *w, uint32_t id, uint32_t threads)
         fault(w, "barrier %u of %u threads is not known", id, threads);
     n = &w->block->hopper->named[id];
     if (n->expected && n->expected != threads)
-        fault(w, "barrier %u is of %u threads here and of %u elsewhere", id, threads, n->expected);
+        fault(w, "barrier %u is of %u threads here and of %u elsewhere", id, threads,
+              n->expected);
     n->expected = threads;
     n->arrived += 32;
     clocks_release(w, &n->next);

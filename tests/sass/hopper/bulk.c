@@ -38,8 +38,8 @@ static void need_shared(struct warp *w, const struct bulk *b)
     const uint32_t bytes = map_bytes(&b->map), align = b->map.swizzle ? 128 : 16;
     if (b->shared % align || b->shared < w->block->program->shared_base ||
         (uint64_t)b->shared + bytes > w->block->shared_bytes)
-        fault(w, "a bulk copy of %u bytes at 0x%x of shared memory: outside, or not aligned", bytes,
-              b->shared);
+        fault(w, "a bulk copy of %u bytes at 0x%x of shared memory: outside, or not aligned",
+              bytes, b->shared);
 }
 
 /* ---- pieces ---- */
@@ -53,8 +53,8 @@ static struct allocation *device_at(struct warp *w, const struct map_piece *p)
 {
     struct allocation *a = memory_find(w->block->memory, p->device, p->inside);
     if (!a)
-        fault(w, "a bulk copy of %u bytes at 0x%llx, which is not in the device's memory", p->inside,
-              (unsigned long long)p->device);
+        fault(w, "a bulk copy of %u bytes at 0x%llx, which is not in the device's memory",
+              p->inside, (unsigned long long)p->device);
     return a;
 }
 
@@ -76,7 +76,7 @@ static void land_piece(void *to, const struct map_piece *p)
                   (unsigned long long)p->device);
         memcpy(shared, from, p->inside);
     }
-    trail_copy_ends(v->w->block->hopper, p->shared, CHUNK);
+    trail_copy_ends(v->w->block->hopper, p->shared, CHUNK, v->b->bar);
 }
 
 static void begin_store_piece(void *to, const struct map_piece *p)
@@ -135,7 +135,7 @@ void run_tensor_load(struct warp *w, const struct instruction *i, uint32_t mask)
     if (b->map.rank != i->bytes)
         fault(w, "a tensor map of %u dimensions", b->map.rank);
     b->shared = ur[0];
-    b->bar = ur[1];
+    b->bar = mbarrier_index(w, ur[1]);
     for (uint32_t k = 0; k < i->bytes; k++)
         b->at[k] = (int32_t)ur[2 + k];
     start_load(w, b);
@@ -164,7 +164,7 @@ void run_bulk_load(struct warp *w, const struct instruction *i, uint32_t mask)
         fault(w, "a bulk copy of %u chunks from 0x%llx", chunks, (unsigned long long)from);
     b->map = plain_map(from, chunks * CHUNK);
     b->shared = ur[0];
-    b->bar = ur[1];
+    b->bar = mbarrier_index(w, ur[1]);
     start_load(w, b);
 }
 

@@ -42,14 +42,16 @@ void clocks_fence(struct warp *w)
 
 /* ---- words ---- */
 
-static void need_known(const struct warp *w, const struct trail *t, uint32_t at, const char *what)
+static void need_known(const struct warp *w, const struct trail *t, uint32_t at,
+                       const char *what)
 {
     if (t->writer == w->index || knowledge(w)->at[t->writer] >= t->stamp)
         return;
-    if (t->writer == ASYNC)
-        fault(w, "race: shared memory at 0x%x is %s, its bulk copy was not waited for", at, what);
-    fault(w, "race: shared memory at 0x%x is %s, no barrier orders this behind warp %u's write", at,
-          what, t->writer);
+    if (t->writer >= ASYNC)
+        fault(w, "race: shared memory at 0x%x is %s, its bulk copy was not waited for", at,
+              what);
+    fault(w, "race: shared memory at 0x%x is %s, no barrier orders this behind warp %u's write",
+          at, what, t->writer);
 }
 
 static const struct trail *check_read(const struct warp *w, uint32_t at)
@@ -82,8 +84,9 @@ void trail_read_async(struct warp *w, uint32_t at, uint32_t bytes)
     for (uint32_t k = at & ~3u; k < at + bytes; k += 4) {
         const struct trail *t = check_read(w, k);
         if (t->generic && knowledge(w)->fenced[t->writer] < t->stamp)
-            fault(w, "shared memory at 0x%x was written by an ordinary store of warp %u, and no "
-                     "fence.proxy.async followed",
+            fault(w,
+                  "shared memory at 0x%x was written by an ordinary store of warp %u, and no "
+                  "fence.proxy.async followed",
                   k, t->writer);
     }
     note_reader(w, at, bytes);
@@ -97,7 +100,8 @@ static void check_write(const struct warp *w, uint32_t at, uint32_t bytes)
     for (uint32_t k = at & ~3u; k < at + bytes; k += 4) {
         const struct trail *t = &h->trail[k / 4];
         if (t->copies)
-            fault(w, "shared memory at 0x%x is written while a bulk copy to it is in flight", k);
+            fault(w, "shared memory at 0x%x is written while a bulk copy to it is in flight",
+                  k);
         if (t->stores)
             fault(w, "shared memory at 0x%x is written while a bulk store reads it", k);
         if (t->stamp)
@@ -106,8 +110,9 @@ static void check_write(const struct warp *w, uint32_t at, uint32_t bytes)
     for (uint32_t k = at / CHUNK; k <= (at + bytes - 1) / CHUNK; k++)
         for (uint32_t v = 0; v < w->block->warps; v++)
             if (v != w->index && h->readers[k * w->block->warps + v] > c->at[v])
-                fault(w, "race: shared memory at 0x%x is written, no barrier orders this behind "
-                         "warp %u's read",
+                fault(w,
+                      "race: shared memory at 0x%x is written, no barrier orders this behind "
+                      "warp %u's read",
                       k * CHUNK, v);
 }
 
@@ -140,9 +145,10 @@ void trail_copy_begins(struct warp *w, uint32_t at, uint32_t bytes)
     w->block->hopper->changes++;
 }
 
-void trail_copy_ends(struct hopper *h, uint32_t at, uint32_t bytes)
+void trail_copy_ends(struct hopper *h, uint32_t at, uint32_t bytes, uint32_t mbarrier)
 {
     for (uint32_t k = at; k < at + bytes; k += 4)
-        h->trail[k / 4] = (struct trail){.stamp = h->moment, .writer = ASYNC};
+        h->trail[k / 4] =
+            (struct trail){.stamp = h->moment, .writer = (uint8_t)(ASYNC + mbarrier)};
     h->changes++;
 }

@@ -37,8 +37,9 @@ void hopper_destroy(struct hopper *h, uint32_t warps)
 bool hopper_needed(const struct instruction *i)
 {
     return i->run == run_mbarrier_init || i->run == run_named_arrive ||
-           i->run == run_product_issue || i->run == run_tensor_load || i->run == run_bulk_load ||
-           i->run == run_tensor_store || i->run == run_registers_down ||
+           i->run == run_product_issue || i->run == run_tensor_load ||
+           i->run == run_bulk_load || i->run == run_tensor_store ||
+           i->run == run_registers_down || i->run == run_registers_up ||
            (i->control == CONTROL_BLOCK_SYNC && i->operands == 2);
 }
 
@@ -53,9 +54,9 @@ _Noreturn static void fault_deadlock(struct block *b)
         w++;
     for (uint32_t k = 0; k < h->mbarriers && used < sizeof text - 60; k++)
         if (h->mbarrier[k].left != h->mbarrier[k].count || h->mbarrier[k].bytes)
-            used += (size_t)snprintf(text + used, sizeof text - used, "; 0x%x lacks %u and %lld bytes",
-                                     h->mbarrier[k].at, h->mbarrier[k].left,
-                                     (long long)h->mbarrier[k].bytes);
+            used += (size_t)snprintf(text + used, sizeof text - used,
+                                     "; 0x%x lacks %u and %lld bytes", h->mbarrier[k].at,
+                                     h->mbarrier[k].left, (long long)h->mbarrier[k].bytes);
     fault(w, "deadlock: no warp can go on%s", text);
 }
 

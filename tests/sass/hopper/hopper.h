@@ -7,11 +7,12 @@
 
 enum {
     MAX_WARPS = 32,
-    ASYNC = MAX_WARPS,    /* writer of what a bulk copy brought, and its place in a clock */
-    CLOCKS = MAX_WARPS + 1,
+    MAX_MBARRIERS = 96,
+    ASYNC =
+        MAX_WARPS, /* + an mbarrier: writer of what its bulk copies brought, and its place in a clock */
+    CLOCKS = MAX_WARPS + MAX_MBARRIERS,
     NAMED_BARRIERS = 16,
-    MAX_MBARRIERS = 128,
-    CHUNK = 16,           /* bytes; the unit in which readers are recorded */
+    CHUNK = 16, /* bytes; the unit in which readers are recorded */
     MAP_BYTES = 128,
     MAP_DIMENSIONS = 5,
 };
@@ -23,10 +24,10 @@ struct clocks {
 
 /* Last access to each word of shared memory. */
 struct trail {
-    uint32_t stamp; /* the writer's moment; 0: never written */
-    uint8_t writer; /* a warp, or ASYNC */
-    uint8_t copies; /* bulk copies to it in flight */
-    uint8_t stores; /* bulk stores from it in flight */
+    uint32_t stamp;  /* the writer's moment; 0: never written */
+    uint8_t writer;  /* a warp, or ASYNC.. */
+    uint8_t copies;  /* bulk copies to it in flight */
+    uint8_t stores;  /* bulk stores from it in flight */
     uint8_t generic; /* written by an ordinary store */
 };
 
@@ -45,7 +46,8 @@ struct named_barrier {
 
 /* A tensor in device memory and the box that is copied at once. */
 struct tensor_map {
-    uint32_t magic, rank, element, swizzle; /* element in bytes; swizzle: log2 of the chunks that are exchanged */
+    uint32_t magic, rank, element,
+        swizzle; /* element in bytes; swizzle: log2 of the chunks that are exchanged */
     uint64_t address;
     uint32_t size[MAP_DIMENSIONS], box[MAP_DIMENSIONS];
     uint64_t stride[MAP_DIMENSIONS]; /* bytes; that of dimension 0 is the element */
@@ -57,7 +59,7 @@ struct bulk {
     struct tensor_map map;
     int32_t at[MAP_DIMENSIONS];
     uint32_t shared; /* address */
-    uint32_t bar;    /* a load's mbarrier */
+    uint32_t bar;    /* a load's mbarrier: its index */
     uint32_t group;  /* a store's */
 };
 
@@ -70,7 +72,7 @@ struct bulks {
 struct product {
     const struct instruction *i;
     uint64_t a, b; /* descriptors; a: unless the first operand is in registers */
-    bool adds;        /* to what the sums hold */
+    bool adds;     /* to what the sums hold */
     bool done;
     uint32_t group;
     uint32_t changes; /* of shared memory before its operands were checked */
@@ -98,9 +100,9 @@ struct hopper {
     uint32_t mbarriers;
     struct named_barrier named[NAMED_BARRIERS], all; /* all: the barrier of all threads */
     struct bulks loads;
-    struct trail *trail;  /* of words */
-    uint32_t *readers;    /* [chunk][warps]: the moment of each warp's last read */
-    struct kept *kept;    /* operands of products as floats */
+    struct trail *trail; /* of words */
+    uint32_t *readers;   /* [chunk][warps]: the moment of each warp's last read */
+    struct kept *kept;   /* operands of products as floats */
 };
 
 struct hopper *hopper_new(const struct block *b);
@@ -132,15 +134,17 @@ void trail_write(struct warp *w, uint32_t at, uint32_t bytes);
 void trail_read_async(struct warp *w, uint32_t at, uint32_t bytes);
 void trail_store(struct block *b, uint32_t at, uint32_t bytes, int by);
 void trail_copy_begins(struct warp *w, uint32_t at, uint32_t bytes);
-void trail_copy_ends(struct hopper *h, uint32_t at, uint32_t bytes);
+void trail_copy_ends(struct hopper *h, uint32_t at, uint32_t bytes, uint32_t mbarrier);
 
 /* ---- barriers ---- */
 
 /* BAR.SYNC or BAR.ARV id, threads. True: the barrier is complete and its warps go on. */
 bool named_arrive(struct warp *w, uint32_t id, uint32_t threads);
 void named_open(struct block *b, uint32_t id);
+/* The mbarrier's index; faults where none is. */
+uint32_t mbarrier_index(const struct warp *w, uint32_t at);
 /* Bytes of a bulk copy have landed. */
-void mbarrier_complete(struct warp *w, uint32_t at, uint32_t bytes);
+void mbarrier_complete(struct warp *w, uint32_t index, uint32_t bytes);
 
 /* ---- bulk copies ---- */
 

@@ -29,7 +29,8 @@ static bool request_fits(const struct map_request *r)
         (size_t)r->type >= sizeof element_bytes || r->swizzle < 0 || r->swizzle > 3)
         return false;
     const uint32_t inner = r->box[0] * element_bytes[r->type];
-    bool fits = (uintptr_t)r->address % 16 == 0 && inner % 16 == 0 && inner <= inner_bytes[r->swizzle];
+    bool fits =
+        (uintptr_t)r->address % 16 == 0 && inner % 16 == 0 && inner <= inner_bytes[r->swizzle];
     for (uint32_t k = 0; k < r->rank; k++)
         fits = fits && dimension_fits(r, k);
     return fits;

@@ -7,9 +7,9 @@
 #include <stdlib.h>
 
 enum {
-    LINE = 128,      /* bytes of a row */
-    HALVES = 8,      /* of a chunk */
-    PART = 64,       /* halves of a row */
+    LINE = 128, /* bytes of a row */
+    HALVES = 8, /* of a chunk */
+    PART = 64,  /* halves of a row */
     SWIZZLE_128 = 1,
     KEPT = 64,
 };
@@ -22,7 +22,8 @@ static struct layout layout_of(const struct warp *w, uint64_t descriptor)
 {
     const uint32_t swizzle = (uint32_t)(descriptor >> 62), base = descriptor >> 49 & 7;
     if (swizzle != SWIZZLE_128 || base)
-        fault(w, "a matrix descriptor that is not known: 0x%llx", (unsigned long long)descriptor);
+        fault(w, "a matrix descriptor that is not known: 0x%llx",
+              (unsigned long long)descriptor);
     return (struct layout){.start = (uint32_t)(descriptor & 0x3fff) << 4,
                            .leading = (uint32_t)(descriptor >> 16 & 0x3fff) << 4,
                            .stride = (uint32_t)(descriptor >> 32 & 0x3fff) << 4};
@@ -41,8 +42,8 @@ static uint32_t chunk_at(const struct layout *l, const struct matrix_request *m,
         return swizzled(l->start + line / 8 * l->stride + line % 8 * LINE + k % 2 * CHUNK);
     }
     const uint32_t depth = k % DEPTH, line = m->first + k / DEPTH * HALVES;
-    return swizzled(l->start + line / PART * l->leading + depth / 8 * l->stride + depth % 8 * LINE +
-                    line % PART * 2);
+    return swizzled(l->start + line / PART * l->leading + depth / 8 * l->stride +
+                    depth % 8 * LINE + line % PART * 2);
 }
 
 static uint32_t chunks_of(const struct matrix_request *m)
@@ -114,7 +115,8 @@ const float (*matrix_columns(struct warp *w, const struct matrix_request *m))[MA
     struct hopper *h = w->block->hopper;
     struct kept *k = kept_of(h, m);
     if (k->key.descriptor != m->descriptor || k->key.lines != m->lines ||
-        k->key.transposed != m->transposed || k->key.bf16 != m->bf16 || k->changes != h->changes) {
+        k->key.transposed != m->transposed || k->key.bf16 != m->bf16 ||
+        k->changes != h->changes) {
         k->key = *m;
         k->changes = h->changes;
         convert(w, m, k->at[0], 1, MAX_COLUMNS);
@@ -130,7 +132,8 @@ static float half_at(uint32_t word, bool high, bool bf16)
     return bf16 ? x : _cvtsh_ss((uint16_t)bits);
 }
 
-void matrix_of_registers(const struct warp *w, uint32_t first, bool bf16, float ret[ROWS][DEPTH])
+void matrix_of_registers(const struct warp *w, uint32_t first, bool bf16,
+                         float ret[ROWS][DEPTH])
 {
     for (uint32_t k = 0; k < 4; k++) {
         const union each a = {w->r[first + k]};

@@ -22,4 +22,5 @@ void matrix_rows(struct warp *w, const struct matrix_request *m, float ret[ROWS]
 const float (*matrix_columns(struct warp *w, const struct matrix_request *m))[MAX_COLUMNS];
 
 /* The first operand in four registers, laid out as in mma.m16n8k16. */
-void matrix_of_registers(const struct warp *w, uint32_t first, bool bf16, float ret[ROWS][DEPTH]);
+void matrix_of_registers(const struct warp *w, uint32_t first, bool bf16,
+                         float ret[ROWS][DEPTH]);

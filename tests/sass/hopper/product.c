@@ -17,9 +17,9 @@ struct sums {
 
 struct products {
     struct product product[MAX_PRODUCTS];
-    uint32_t count, groups; /* in flight; committed so far */
+    uint32_t count, groups;          /* in flight; committed so far */
     uint8_t sums_of[256], used[256]; /* registers: how many products in flight */
-    uint8_t dirty[256];     /* written since the last WARPGROUP.ARRIVE */
+    uint8_t dirty[256];              /* written since the last WARPGROUP.ARRIVE */
     struct sums sums;
     float a[ROWS][DEPTH];
 };
@@ -200,17 +200,19 @@ void products_watch(struct warp *w, const struct instruction *i)
     }
 }
 
-static void need_ready(struct warp *w, const struct products *all, uint32_t first, uint32_t count,
-                       const char *what)
+static void need_ready(struct warp *w, const struct products *all, uint32_t first,
+                       uint32_t count, const char *what)
 {
     scoreboard_need(w, first, count);
     for (uint32_t k = first; k < first + count; k++)
         if (all->dirty[k])
-            fault(w, "R%u, %s of a product, was written after the last WARPGROUP.ARRIVE", k, what);
+            fault(w, "R%u, %s of a product, was written after the last WARPGROUP.ARRIVE", k,
+                  what);
 }
 
 /* Sums of products in flight are those of this one, or others. */
-static void need_same_sums(struct warp *w, const struct products *all, const struct instruction *i)
+static void need_same_sums(struct warp *w, const struct products *all,
+                           const struct instruction *i)
 {
     const uint32_t first = i->op[0].index, last = first + columns_of(i) / 2;
     for (uint32_t k = 0; k < all->count; k++) {

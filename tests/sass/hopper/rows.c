@@ -60,17 +60,18 @@ static bool falls_through(const struct instruction *i)
 {
     if (i->guard.kind != OPERAND_NONE)
         return true;
-    return i->control == CONTROL_BRANCH ? i->operands > 1 || is_call(i)
-                                        : i->control != CONTROL_INDIRECT &&
-                                              i->control != CONTROL_RETURN &&
-                                              i->control != CONTROL_EXIT;
+    return i->control == CONTROL_BRANCH
+               ? i->operands > 1 || is_call(i)
+               : i->control != CONTROL_INDIRECT && i->control != CONTROL_RETURN &&
+                     i->control != CONTROL_EXIT;
 }
 
 /* Where BSYNC goes: the label of the last BSSY of its barrier. */
 static uint32_t meeting_place(const struct program *p, uint32_t at)
 {
     for (uint32_t k = at; k-- > 0;)
-        if (p->code[k].run == run_barrier_set && p->code[k].op[0].index == p->code[at].op[0].index)
+        if (p->code[k].run == run_barrier_set &&
+            p->code[k].op[0].index == p->code[at].op[0].index)
             return p->code[k].op[1].value;
     return at + 1;
 }

@@ -8,9 +8,9 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-enum { N = 16, K = 16, M = 64, TURNS = 4, TILE = 10240, AT_C = 8192, THREADS = 128, SUMS = 8 };
+enum { N = 16, K = 16, M = 64, ROUNDS = 4, TILE = 10240, AT_C = 8192, THREADS = 128, SUMS = 8 };
 
-static const uint32_t masks[TURNS] = {1, 0x5a, 1, 0xf3}; /* 1: every entry */
+static const uint32_t masks[ROUNDS] = {1, 0x5a, 1, 0xf3}; /* 1: every entry */
 
 static float entry(uint32_t row, uint32_t column, uint32_t seed)
 {
@@ -42,21 +42,21 @@ static void put_rows(uint8_t *to, uint32_t rows, float (*at)(uint32_t, uint32_t)
 }
 
 /* The product of row r and column n that a lane holds in its register `element`, or 0 where the mask says so. */
-static float masked(uint32_t turn, uint32_t r, uint32_t n)
+static float masked(uint32_t round, uint32_t r, uint32_t n)
 {
     const uint32_t element = n / 8 * 4 + r / 8 % 2 * 2 + n % 2;
     float x = 0;
     for (uint32_t k = 0; k < K; k++)
         x += a_at(r, k) * c_at(n, k);
-    return masks[turn] > 1 && !(masks[turn] >> element & 1) ? 0 : x * x;
+    return masks[round] > 1 && !(masks[round] >> element & 1) ? 0 : x * x;
 }
 
 static float expected(uint32_t r, uint32_t column)
 {
     float sum = 0;
-    for (uint32_t turn = 0; turn < TURNS; turn++)
+    for (uint32_t round = 0; round < ROUNDS; round++)
         for (uint32_t n = 0; n < N; n++)
-            sum += masked(turn, r, n) * c_at(n, column);
+            sum += masked(round, r, n) * c_at(n, column);
     return sum;
 }
 
@@ -80,8 +80,8 @@ static uint32_t run(struct code *c)
     put_rows(tile + AT_C, N, c_at);
     void *tiles = code_put(c, tile, TILE), *mask = code_put(c, masks, sizeof masks),
          *out = code_put(c, zeros, sizeof zeros);
-    uint32_t turns = TURNS;
-    if (code_run(c, 1, THREADS, 0, (void *[]){&tiles, &mask, &out, &turns}))
+    uint32_t rounds = ROUNDS;
+    if (code_run(c, 1, THREADS, 0, (void *[]){&tiles, &mask, &out, &rounds}))
         fail_msg("%s", c->why);
     return wrong_sums(out);
 }
