@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A block from its first instruction to its last. Warps run one after another, in an order that is drawn, each
-   until all its lanes wait for the block; so do the paths of a warp. */
+/* A block from its first instruction to its last. Warps run one after another, in an order that is drawn, each until
+   all its lanes wait for other warps; so do the paths of a warp. */
 #include "tests/sass/hopper/hopper.h"
 #include <stdarg.h>
 #include <stdio.h>

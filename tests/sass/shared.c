@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Shared memory. A shadow of each word says who wrote and who read it since the block's last barrier, so that
    a race, a word that nobody wrote and a copy that nobody waited for are faults. Copies land when their warp
-   waits for them, not before. */
+   waits for them, not before. Where warps run apart, hopper/clocks.c takes the shadow's place. */
 #include "tests/sass/handlers.h"
 #include "tests/sass/hopper/hopper.h"
 #include "tests/sass/memory.h"
@@ -232,6 +232,8 @@ void run_copy(struct warp *w, const struct instruction *i, uint32_t mask)
     const union each to = {shared_addresses(w, &i->op[0])};
     const wide_lanes from = global_addresses(w, &i->op[1]);
     const uint32_t there = i->operands > 2 ? predicate_of(w, &i->op[2]) : ALL_LANES;
+    if (w->block->hopper)
+        fault(w, "cp.async beside mbarriers is not known");
     if (w->copies == w->copy_capacity)
         w->copy =
             realloc(w->copy, (w->copy_capacity = 2 * w->copy_capacity + 16) * sizeof *w->copy);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A block whose warps run apart: when each round of warps has come to a halt, what happens next. */
+/* A block whose warps run apart: its rounds, and its end. */
 #include "tests/sass/hopper/hopper.h"
 #include "tests/sass/handlers.h"
 #include <stdio.h>
@@ -83,11 +83,22 @@ void hopper_advance(struct block *b)
     land_some(b);
 }
 
+/* Warps of a warpgroup issue the same products: a GPU would wait for the missing ones. */
+static void check_warpgroup(const struct warp *w)
+{
+    const struct block *b = w->block;
+    const uint32_t first = w->index / 4 * 4;
+    for (uint32_t k = first; k < first + 4 && k < b->warps; k++)
+        if (!b->warp[k].paths && b->hopper->warp[k].issued != hopper_of(w)->issued)
+            fault(w, "warps %u and %u of a warpgroup issued different products", k, w->index);
+}
+
 void hopper_end(struct warp *w)
 {
     struct hopper *h = w->block->hopper;
     bool last = true;
     h->events++;
+    check_warpgroup(w);
     if (hopper_of(w)->stores.count)
         fault(w, "the warp ends, and nobody waited for a bulk store");
     if (products_pending(hopper_of(w)))

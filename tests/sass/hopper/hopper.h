@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Asynchronous parts of sm_90a: mbarriers, named barriers, bulk copies, products of a warpgroup. Warps of such a
-   program run apart, so "since the last barrier" says nothing about races: each warp has a vector clock instead,
-   which arrivals at barriers release and waits acquire. */
+   program run apart. Each has a vector clock, which arrivals at barriers publish and waits acquire; races are found by
+   these clocks. */
 #pragma once
 #include "tests/sass/machine.h"
 
@@ -17,7 +17,7 @@ enum {
     MAP_DIMENSIONS = 5,
 };
 
-/* Latest moment of each warp that is known, and the latest whose stores the asynchronous proxy sees as well. */
+/* Latest moment of each warp that is known, and the latest before a proxy fence. */
 struct clocks {
     uint32_t at[CLOCKS], fenced[CLOCKS];
 };
@@ -40,7 +40,7 @@ struct mbarrier {
 };
 
 struct named_barrier {
-    uint32_t expected, arrived; /* threads; expected 0: nobody is there */
+    uint32_t expected, arrived; /* threads; expected 0: no arrivals yet */
     struct clocks next;
 };
 
@@ -85,15 +85,17 @@ struct hopper_warp {
     struct bulks stores;
     uint32_t store_groups;
     uint32_t registers; /* of a thread */
+    uint64_t issued;    /* hash of its products: the same in all warps of a warpgroup */
     struct products *products;
 };
 
 struct hopper {
-    bool early; /* copies and products happen at issue; else as late as their wait allows */
-    uint32_t events, quiet; /* what others may wait for, in this round; rounds without */
-    uint32_t changes;       /* of shared memory so far */
-    uint32_t moment;        /* of bulk copies: their place in clocks */
-    uint32_t pool;          /* registers of a warp's thread that setmaxnreg left to others */
+    bool early; /* copies and products happen at issue; else as late as possible */
+    uint32_t events,
+        quiet;        /* events of this round that other warps may wait for; rounds without */
+    uint32_t changes; /* of shared memory so far */
+    uint32_t moment;  /* of bulk copies: their place in clocks */
+    uint32_t pool;    /* registers that setmaxnreg released: of a thread of each warp */
     struct clocks knows[MAX_WARPS];
     struct hopper_warp warp[MAX_WARPS];
     struct mbarrier mbarrier[MAX_MBARRIERS];
@@ -111,19 +113,19 @@ void hopper_destroy(struct hopper *h, uint32_t warps);
 /* True for instructions that make warps run apart. */
 bool hopper_needed(const struct instruction *i);
 
-/* No warp can go on: lets copies land, or faults. */
+/* Ends a round. Where no warp can go on, bulk copies land; without any it faults. */
 void hopper_advance(struct block *b);
 
-/* The warp has ended: faults where something is left in flight. */
+/* Faults where a warp that has ended leaves something in flight. */
 void hopper_end(struct warp *w);
 
 /* ---- clocks ---- */
 
 void clocks_join(struct clocks *to, const struct clocks *from);
-/* What the warp did so far is known to whoever acquires `to`. */
+/* Publishes the warp's knowledge through `to`, and starts its next moment. */
 void clocks_release(struct warp *w, struct clocks *to);
 void clocks_acquire(struct warp *w, const struct clocks *from);
-/* fence.proxy.async: stores that the warp knows of are there for bulk copies and products. */
+/* fence.proxy.async: bulk copies and products may read the stores that the warp knows of. */
 void clocks_fence(struct warp *w);
 
 /* ---- trail of shared memory ---- */
@@ -138,7 +140,7 @@ void trail_copy_ends(struct hopper *h, uint32_t at, uint32_t bytes, uint32_t mba
 
 /* ---- barriers ---- */
 
-/* BAR.SYNC or BAR.ARV id, threads. True: the barrier is complete and its warps go on. */
+/* An arrival of BAR.SYNC or BAR.ARV. True if the barrier is complete: named_open lets its warps go on. */
 bool named_arrive(struct warp *w, uint32_t id, uint32_t threads);
 void named_open(struct block *b, uint32_t id);
 /* The mbarrier's index; faults where none is. */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Products of a warpgroup (HGMMA): D [64 x n] = A [64 x 16] B + D. Each warp computes its own 16 rows, when it waits for
-   them or at once. From issue to wait nobody may touch the sums or change the first operand. */
+   them or at once. Between issue and wait other instructions must not use the sums or write the first operand. */
 #include "tests/sass/handlers.h"
 #include "tests/sass/hopper/hopper.h"
 #include "tests/sass/hopper/operands.h"
@@ -272,12 +272,14 @@ void run_product_issue(struct warp *w, const struct instruction *i, uint32_t mas
         fault(w, "HGMMA by some lanes of the warp only, or too many in flight");
     struct product *p = &all->product[all->count];
     *p = (struct product){.i = i,
-                          .a = pair(w, ur),
+                          .a = i->op[1].kind == OPERAND_REGISTER ? 0 : pair(w, ur),
                           .b = pair(w, ur + 2),
                           .adds = adds(w, i),
                           .group = all->groups};
     check_registers(w, all, p);
     check_operands(w, p);
+    hopper_of(w)->issued = (hopper_of(w)->issued + i->address + 1 + p->a * 31 + p->b) *
+                           UINT64_C(0x9e3779b97f4a7c15);
     all->count++;
     note_registers(all, i, 1);
     all->groups += commits(i);
