@@ -198,13 +198,15 @@ static uint8_t bytes_of(const char *name, size_t n)
 /* 64xNx16 is N / 8; kD is k. */
 static uint8_t shape_of(const char *name, size_t n)
 {
-    unsigned columns = 0, dimensions = 0;
-    int used = 0;
-    if (sscanf(name, "64x%3ux16%n", &columns, &used) == 1 && (size_t)used == n)
-        return columns % 8 || columns > 256 ? 0 : (uint8_t)(columns / 8);
-    if (n == 2 && sscanf(name, "%1uD%n", &dimensions, &used) == 1 && used == 2)
-        return (uint8_t)dimensions;
-    return 0;
+    char *end;
+    if (n == 2 && name[0] >= '1' && name[0] <= '5' && name[1] == 'D')
+        return (uint8_t)(name[0] - '0');
+    if (strncmp(name, "64x", 3))
+        return 0;
+    const unsigned long columns = strtoul(name + 3, &end, 10);
+    return strncmp(end, "x16", 3) || end + 3 != name + n || columns % 8 || columns > 256
+               ? 0
+               : (uint8_t)(columns / 8);
 }
 
 static const struct opcode *find(const char *name, size_t length)

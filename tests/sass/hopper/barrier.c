@@ -36,6 +36,10 @@ static void check_phase(struct warp *w, struct mbarrier *m)
         fault(w, "mbarrier at 0x%x expects %lld bytes", m->at, (long long)m->bytes);
     if (m->left || m->bytes)
         return;
+    if (!m->seen_by_some)
+        fault(w, "a phase of the mbarrier at 0x%x ends, and nobody waited for the one before",
+              m->at);
+    m->seen_by_some = false;
     clocks_join(&m->seen, &m->next);
     m->next = (struct clocks){0};
     m->phase ^= 1;
@@ -94,7 +98,7 @@ void run_mbarrier_init(struct warp *w, const struct instruction *i, uint32_t mas
     if (!m && h->mbarriers == MAX_MBARRIERS)
         fault(w, "too many mbarriers");
     m = m ? m : &h->mbarrier[h->mbarriers++];
-    *m = (struct mbarrier){.at = at, .count = count, .left = count};
+    *m = (struct mbarrier){.at = at, .count = count, .left = count, .seen_by_some = true};
     shared_write(w, at, 8);
 }
 
@@ -131,9 +135,10 @@ void run_mbarrier_test(struct warp *w, const struct instruction *i, uint32_t mas
     {
         if (!(mask >> l & 1))
             continue;
-        const struct mbarrier *m = mbarrier_at(w, at.lane[l]);
+        struct mbarrier *m = mbarrier_at(w, at.lane[l]);
         if (m->phase == parity.lane[l] >> 31)
             continue;
+        m->seen_by_some = true;
         ended |= 1u << l;
         clocks_acquire(w, &m->seen);
     }

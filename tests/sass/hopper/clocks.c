@@ -79,9 +79,19 @@ void trail_read(struct warp *w, uint32_t at, uint32_t bytes)
     note_reader(w, at, bytes);
 }
 
+/* Bytes from `at` on with the same last access: a word, or a chunk of four. */
+static uint32_t alike(const struct warp *w, uint32_t at, uint32_t end)
+{
+    uint64_t x[CHUNK / 4];
+    if (at % CHUNK || at + CHUNK > end)
+        return 4;
+    memcpy(x, &w->block->hopper->trail[at / 4], sizeof x);
+    return x[0] == x[1] && x[0] == x[2] && x[0] == x[3] ? CHUNK : 4;
+}
+
 void trail_read_async(struct warp *w, uint32_t at, uint32_t bytes)
 {
-    for (uint32_t k = at & ~3u; k < at + bytes; k += 4) {
+    for (uint32_t k = at & ~3u; k < at + bytes; k += alike(w, k, at + bytes)) {
         const struct trail *t = check_read(w, k);
         if (t->generic && knowledge(w)->fenced[t->writer] < t->stamp)
             fault(w,

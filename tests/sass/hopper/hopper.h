@@ -31,9 +31,12 @@ struct trail {
     uint8_t generic; /* written by an ordinary store */
 };
 
+_Static_assert(sizeof(struct trail) == sizeof(uint64_t), "trails are compared as words");
+
 struct mbarrier {
     uint32_t at, count, left; /* address, arrivals of a phase, arrivals that are missing */
     uint32_t phase;
+    bool seen_by_some;           /* a wait has found the last phase ended */
     int64_t bytes;               /* expected and not there yet */
     uint32_t arrived[MAX_WARPS]; /* lanes, in this phase */
     struct clocks next, seen;    /* of this phase, of completed ones */

@@ -7,7 +7,7 @@
 #include <immintrin.h>
 #include <stdlib.h>
 
-enum { MAX_PRODUCTS = 64 };
+enum { MAX_PRODUCTS = 64, READ = 1, WRITTEN = 2 };
 
 /* Sums of the last product, row by row: the next one mostly adds to them. */
 struct sums {
@@ -19,7 +19,7 @@ struct products {
     struct product product[MAX_PRODUCTS];
     uint32_t count, groups;          /* in flight; committed so far */
     uint8_t sums_of[256], used[256]; /* registers: how many products in flight */
-    uint8_t dirty[256];              /* written since the last WARPGROUP.ARRIVE */
+    uint8_t touched[256]; /* READ, WRITTEN by others since the last WARPGROUP.ARRIVE */
     struct sums sums;
     float a[ROWS][DEPTH];
 };
@@ -30,7 +30,7 @@ static struct products *products_of(struct warp *w)
     if (!own->products) {
         own->products = aligned_alloc(64, (sizeof *own->products + 63) / 64 * 64);
         memset(own->products, 0, sizeof *own->products);
-        memset(own->products->dirty, 1, sizeof own->products->dirty);
+        memset(own->products->touched, WRITTEN, sizeof own->products->touched);
     }
     return own->products;
 }
@@ -187,27 +187,33 @@ void products_watch(struct warp *w, const struct instruction *i)
     struct products *all = products_of(w);
     if (i->run == run_product_issue)
         return;
-    for (uint32_t k = 0; k < i->n_sources; k++)
-        if (i->source[k] < 256 && all->sums_of[i->source[k]])
-            fault(w, "R%u is read, a product in flight adds to it", i->source[k]);
+    for (uint32_t k = 0; k < i->n_sources; k++) {
+        const uint32_t r = i->source[k];
+        if (r >= 256)
+            continue;
+        if (all->sums_of[r])
+            fault(w, "R%u is read, a product in flight adds to it", r);
+        all->touched[r] |= READ;
+    }
     for (uint32_t k = 0; k < i->n_results; k++) {
         const uint32_t r = i->result[k];
         if (r >= 256)
             continue;
         if (all->sums_of[r] || all->used[r])
             fault(w, "R%u is written, a product in flight uses it", r);
-        all->dirty[r] = 1;
+        all->touched[r] |= WRITTEN;
     }
 }
 
+/* `by`: what others must not have done to the registers since the last WARPGROUP.ARRIVE. */
 static void need_ready(struct warp *w, const struct products *all, uint32_t first,
-                       uint32_t count, const char *what)
+                       uint32_t count, uint32_t by)
 {
     scoreboard_need(w, first, count);
     for (uint32_t k = first; k < first + count; k++)
-        if (all->dirty[k])
-            fault(w, "R%u, %s of a product, was written after the last WARPGROUP.ARRIVE", k,
-                  what);
+        if (all->touched[k] & by)
+            fault(w, "R%u of a product was %s after the last WARPGROUP.ARRIVE", k,
+                  all->touched[k] & WRITTEN ? "written" : "read");
 }
 
 /* Sums of products in flight are those of this one, or others. */
@@ -232,10 +238,9 @@ static void check_registers(struct warp *w, const struct products *all, const st
     if (p->adds && sums_in(i)->index != i->op[0].index)
         fault(w, "sums that are read and written in different registers are not known");
     need_same_sums(w, all, i);
-    if (p->adds)
-        need_ready(w, all, i->op[0].index, columns_of(i) / 2, "a sum");
+    need_ready(w, all, i->op[0].index, columns_of(i) / 2, READ | WRITTEN);
     if (i->op[1].kind == OPERAND_REGISTER)
-        need_ready(w, all, i->op[1].index, 4, "the first operand");
+        need_ready(w, all, i->op[1].index, 4, WRITTEN);
     for (uint32_t k = 0; k < 4 && i->op[1].kind == OPERAND_REGISTER; k++)
         if (all->sums_of[i->op[1].index + k])
             fault(w, "R%u is read, a product in flight adds to it", i->op[1].index + k);
@@ -289,11 +294,11 @@ void run_product_issue(struct warp *w, const struct instruction *i, uint32_t mas
     }
 }
 
-/* WARPGROUP.ARRIVE: products see what was written to registers before it. */
+/* WARPGROUP.ARRIVE orders products behind earlier uses of their registers. */
 void run_products_fence(struct warp *w, const struct instruction *i, uint32_t mask)
 {
     (void)i, (void)mask;
-    memset(products_of(w)->dirty, 0, sizeof products_of(w)->dirty);
+    memset(products_of(w)->touched, 0, sizeof products_of(w)->touched);
 }
 
 /* WARPGROUP.DEPBAR.LE gsb0, n: all but the newest n groups have ended. */
