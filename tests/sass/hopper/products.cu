@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* One of everything that the machine has to know of sm_90a: a warp that copies, a warpgroup that multiplies, two stages.
 
-       O = sum over steps of weight[step] P keys[step],  P = Q keys[step]^T
+       O = sum over steps of weight[step] P keys[step],  P = -Q keys[step]^T
 
-   Q is 64 rows by 64, a step has 32 keys from row -16 on, weights come by a plain bulk copy. Rows outside of the tensors are
+   The left half of O has the sign of P, the right half the other one, so that each sign of wgmma is in use. Q is 64 rows by 64, a step has 32 keys from row -16 on, weights come by a plain bulk copy. Rows outside of the tensors are
    zeros on the way in and are cut off on the way out. Without one of its parts (LACKS, a number of hopper_test.c) the kernel
    must fail. */
 typedef unsigned char u8;
@@ -19,6 +19,11 @@ typedef unsigned long long u64;
             statement;           \
         }                        \
     } while (0)
+#ifdef F16
+#define TYPE "f16"
+#else
+#define TYPE "bf16"
+#endif
 #define DEVICE static __device__ __forceinline__
 
 struct __align__(64) map
@@ -128,25 +133,22 @@ DEVICE void store(const struct map *map, u32 from, int row)
 #define SUMS_16(d) SUMS(d, 0), SUMS(d, 4), SUMS(d, 8), SUMS(d, 12)
 
 /* Both operands in shared memory, 32 columns, depth contiguous. */
+#define PRODUCT  "wgmma.mma_async.sync.aligned.m64n32k16.f32." TYPE "." TYPE " "
+#define SUMS_OUT "{%0, %1, %2, %3, %4, %5, %6, %7, %8, %9, %10, %11, %12, %13, %14, %15}, "
+
 DEVICE void multiply_shared(float *d, u64 a, u64 b, u32 adds)
 {
-    asm volatile(
-        "{\n.reg .pred p;\nsetp.ne.b32 p, %18, 0;\n"
-        "wgmma.mma_async.sync.aligned.m64n32k16.f32.bf16.bf16 {%0, %1, %2, %3, %4, %5, %6, %7, "
-        "%8, %9, %10, %11, %12, %13, %14, %15}, %16, %17, p, 1, 1, 0, 0;\n}"
-        : SUMS_16(d)
-        : "l"(a), "l"(b), "r"(adds));
+    asm volatile("{\n.reg .pred p;\nsetp.ne.b32 p, %18, 0;\n" PRODUCT SUMS_OUT
+                 "%16, %17, p, 1, -1, 0, 0;\n}"
+                 : SUMS_16(d)
+                 : "l"(a), "l"(b), "r"(adds));
 }
 
 /* The first operand in registers, 32 columns, columns contiguous. */
-DEVICE void multiply_registers(float *d, const u32 *a, u64 b)
-{
-    asm volatile("wgmma.mma_async.sync.aligned.m64n32k16.f32.bf16.bf16 {%0, %1, %2, %3, %4, "
-                 "%5, %6, %7, %8, %9, %10, %11, %12, %13, %14, %15}, "
-                 "{%16, %17, %18, %19}, %20, 1, 1, 1, 1;"
-                 : SUMS_16(d)
-                 : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "l"(b));
-}
+#define MULTIPLY_REGISTERS(d, a, b, sign)                                         \
+    asm volatile(PRODUCT SUMS_OUT "{%16, %17, %18, %19}, %20, 1, " sign ", 1, 1;" \
+                 : SUMS_16(d)                                                     \
+                 : "r"((a)[0]), "r"((a)[1]), "r"((a)[2]), "r"((a)[3]), "l"(b))
 
 DEVICE u64 descriptor(u32 at)
 {
@@ -170,7 +172,7 @@ DEVICE void wait_products(void)
 DEVICE u32 pack(float low, float high)
 {
     u32 x;
-    asm("cvt.rn.bf16x2.f32 %0, %1, %2;" : "=r"(x) : "f"(high), "f"(low));
+    asm("cvt.rn." TYPE "x2.f32 %0, %1, %2;" : "=r"(x) : "f"(high), "f"(low));
     return x;
 }
 
@@ -214,8 +216,8 @@ DEVICE void step(float (*o)[16], u32 shared, u32 keys, u32 weight_at)
     asm volatile("wgmma.fence.sync.aligned;" ::: "memory");
 #pragma unroll
     for (u32 k = 0; k < 2; k++) {
-        multiply_registers(o[0], p + 4 * k, descriptor(keys + 16 * ROW * k));
-        multiply_registers(o[1], p + 4 * k, descriptor(keys + 16 * ROW * k + 64));
+        MULTIPLY_REGISTERS(o[0], p + 4 * k, descriptor(keys + 16 * ROW * k), "1");
+        MULTIPLY_REGISTERS(o[1], p + 4 * k, descriptor(keys + 16 * ROW * k + 64), "-1");
     }
     wait_products();
     hold(o[0], 16);
