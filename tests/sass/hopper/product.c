@@ -165,9 +165,9 @@ static void run_product(struct warp *w, struct products *all, struct product *p)
     else
         matrix_rows(w, &a, all->a);
     const float(*columns)[MAX_COLUMNS] = matrix_columns(w, &b);
-    if (is_negative(p->i))
-        for (uint32_t k = 0; k < ROWS * DEPTH; k++)
-            all->a[0][k] = -all->a[0][k];
+    for (uint32_t r = 0; r < ROWS && is_negative(p->i); r++)
+        for (uint32_t k = 0; k < DEPTH; k++)
+            all->a[r][k] = -all->a[r][k];
     multiply(take_sums(w, all, p), all->a, columns, columns_of(p->i));
     p->done = true;
 }
