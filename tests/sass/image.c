@@ -204,21 +204,26 @@ uint64_t image_bytes(const uint8_t *cubin)
     return end;
 }
 
-int image_load(struct image *ret, const uint8_t *bytes, uint64_t size, char *why,
-               size_t capacity)
+int image_load_text(struct image *ret, const uint8_t *bytes, uint64_t size, const char *text,
+                    char *why, size_t capacity)
 {
     struct cubin c = {.bytes = bytes, .size = size};
     Elf64_Shdr s;
     int r = 0;
     memcpy(&c.head, bytes, sizeof c.head);
-    char *text = image_disassemble(bytes, size, why, capacity);
-    if (!text)
-        return -1;
     for (uint32_t k = 0; r == 0 && section(&c, k, &s); k++) {
         const char *name = section_name(&c, &s);
         if (!strncmp(name, ".text.", 6))
             r = take_entry(ret, &c, name + 6, text, why, capacity);
     }
+    return r;
+}
+
+int image_load(struct image *ret, const uint8_t *bytes, uint64_t size, char *why,
+               size_t capacity)
+{
+    char *text = image_disassemble(bytes, size, why, capacity);
+    const int r = text ? image_load_text(ret, bytes, size, text, why, capacity) : -1;
     free(text);
     return r;
 }

@@ -16,6 +16,10 @@ uint64_t image_bytes(const uint8_t *cubin);
 /* Disassembles and parses: 0, or -1 with a line in `why`. */
 int image_load(struct image *ret, const uint8_t *cubin, uint64_t bytes, char *why,
                size_t capacity);
+
+/* The same with nvdisasm's text at hand, which a test may have changed. */
+int image_load_text(struct image *ret, const uint8_t *cubin, uint64_t bytes, const char *text,
+                    char *why, size_t capacity);
 void image_finish(struct image *i);
 
 /* nvdisasm's text of a cubin, or null with a line in `why`; free() it. It is kept in $MASKC_SASS_CACHE under the cubin's

@@ -31,6 +31,9 @@ static void read_text(const char *file, struct text *ret)
 
 static void load(struct code *c, const uint8_t *cubin, uint64_t bytes)
 {
+    c->cubin = malloc(bytes);
+    c->bytes = bytes;
+    memcpy(c->cubin, cubin, bytes);
     if (image_load(&c->image, cubin, bytes, c->why, sizeof c->why))
         fail_msg("%s", c->why);
 }
@@ -55,7 +58,7 @@ void code_open_cuda(struct code *c, const char *file, const char *option)
     struct nvrtc_program *p = NULL;
     struct text t = {0};
     size_t size = 0;
-    *c = (struct code){.seed = 1};
+    *c = (struct code){.seed = 1, .most = MOST_INSTRUCTIONS};
     read_text(file, &t);
     assert_int_equal(n->nvrtcCreateProgram(&p, text_get(&t), file, 0, NULL, NULL), 0);
     compile(n, p, option);
@@ -104,7 +107,7 @@ void code_open_ptx(struct code *c, const char *ptxas, const char *file, bool men
     struct file f = {0};
     char *folder = folder_temporary(&e), ptx[512], cubin[512];
     assert_non_null(folder);
-    *c = (struct code){.seed = 1};
+    *c = (struct code){.seed = 1, .most = MOST_INSTRUCTIONS};
     snprintf(ptx, sizeof ptx, "%s/text.ptx", folder);
     snprintf(cubin, sizeof cubin, "%s/text.cubin", folder);
     write_ptx(ptx, file, mended);
@@ -126,6 +129,13 @@ void code_close(struct code *c)
     while (c->memory.count)
         memory_free(&c->memory, c->memory.allocation[0].bytes);
     image_finish(&c->image);
+    free(c->cubin);
+}
+
+int code_change(struct code *c, const char *text)
+{
+    image_finish(&c->image);
+    return image_load_text(&c->image, c->cubin, c->bytes, text, c->why, sizeof c->why);
 }
 
 void *code_put(struct code *c, const void *bytes, uint64_t size)
@@ -150,7 +160,8 @@ int code_run(struct code *c, uint32_t blocks, uint32_t threads, uint32_t shared,
                           .grid = blocks,
                           .shared_bytes = p->shared_base + p->shared_static + shared,
                           .early = c->early,
-                          .left = MOST_INSTRUCTIONS,
+                          .counts = c->counts,
+                          .left = c->most,
                           .random = c->seed * 0x9e3779b97f4a7c15u + k,
                           .fault = c->why};
         r = block_run(&b);

@@ -8,8 +8,12 @@
 struct code {
     struct image image;
     struct memory memory;
+    uint8_t *cubin;
+    uint64_t bytes;
     bool early; /* as in struct block */
     uint64_t seed;
+    uint64_t *counts; /* as in struct block, or null */
+    uint64_t most;    /* instructions of a block */
     char why[FAULT_TEXT];
 };
 
@@ -22,6 +26,9 @@ void code_open_ptx(struct code *c, const char *ptxas, const char *file, bool men
 
 /* The path of ptxas, or null. */
 const char *code_find_ptxas(void);
+
+/* Takes another text in place of nvdisasm's: 0, or -1 with `why` set. */
+int code_change(struct code *c, const char *text);
 
 void code_close(struct code *c);
 

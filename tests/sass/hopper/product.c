@@ -7,7 +7,7 @@
 #include <immintrin.h>
 #include <stdlib.h>
 
-enum { MAX_PRODUCTS = 64, READ = 1, WRITTEN = 2 };
+enum { MAX_PRODUCTS = 64, WARPGROUP_ROWS = 64, READ = 1, WRITTEN = 2 };
 
 /* Sums of the last product, row by row: the next one mostly adds to them. */
 struct sums {
@@ -145,10 +145,13 @@ static bool is_negative(const struct instruction *i)
     return (sign == MATRIX_NEGATIVE_A || sign == MATRIX_NEGATIVE_B) != i->op[1].negative;
 }
 
-/* Operands in shared memory are there, and known to be. */
+/* Operands in shared memory are there, and known to be. PTX does not say which warp reads which rows: each reads all. */
 static void check_operands(struct warp *w, struct product *p)
 {
-    const struct matrix_request a = first_operand(w, p), b = second_operand(p);
+    struct matrix_request a = first_operand(w, p);
+    const struct matrix_request b = second_operand(p);
+    a.first = 0;
+    a.lines = WARPGROUP_ROWS;
     if (p->i->op[1].kind != OPERAND_REGISTER)
         matrix_check(w, &a);
     matrix_check(w, &b);
