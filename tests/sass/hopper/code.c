@@ -23,7 +23,7 @@ static void read_text(const char *file, struct text *ret)
     char path[512];
     struct file f = {0};
     struct error e = {0};
-    snprintf(path, sizeof path, "%s/tests/sass/hopper/%s", getenv("MASKC_SOURCE"), file);
+    snprintf(path, sizeof path, "%s/tests/sass/%s", getenv("MASKC_SOURCE"), file);
     must(file_open(path, &f, &e), &e);
     text_append(ret, (const char *)f.bytes, f.size);
     file_close(&f);
@@ -86,32 +86,32 @@ const char *code_find_ptxas(void)
     return NULL;
 }
 
-static void write_ptx(const char *path, const char *file, bool mended)
+static void write_ptx(const char *path, const struct ptx *p)
 {
     static const char mark[] = "// mends: ";
     struct text t = {0};
     struct error e = {0};
-    read_text(file, &t);
+    read_text(p->file, &t);
     assert_non_null(strstr(text_get(&t), mark));
-    for (char *at = t.bytes; mended && (at = strstr(at, mark));)
+    for (char *at = t.bytes; p->mended && (at = strstr(at, mark));)
         memset(at, ' ', strlen(mark));
     must(file_write(path, t.bytes, t.length, &e), &e);
     text_finish(&t);
 }
 
-void code_open_ptx(struct code *c, const char *ptxas, const char *file, bool mended,
-                   const char *level)
+void code_open_ptx(struct code *c, const char *ptxas, const struct ptx *p)
 {
     struct error e = {0};
     struct text said = {0};
     struct file f = {0};
-    char *folder = folder_temporary(&e), ptx[512], cubin[512];
+    char *folder = folder_temporary(&e), ptx[512], cubin[512], target[32];
     assert_non_null(folder);
     *c = (struct code){.seed = 1, .most = MOST_INSTRUCTIONS};
     snprintf(ptx, sizeof ptx, "%s/text.ptx", folder);
     snprintf(cubin, sizeof cubin, "%s/text.cubin", folder);
-    write_ptx(ptx, file, mended);
-    const char *const command[] = {ptxas, "-arch=sm_90a", level, "-o", cubin, ptx, NULL};
+    snprintf(target, sizeof target, "-arch=%s", p->target);
+    write_ptx(ptx, p);
+    const char *const command[] = {ptxas, target, p->level, "-o", cubin, ptx, NULL};
     if (process_run(command, &said, &e))
         fail_msg("ptxas: %s%s", e.text, text_get(&said));
     must(file_open(cubin, &f, &e), &e);

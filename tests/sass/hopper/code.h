@@ -17,12 +17,15 @@ struct code {
     char why[FAULT_TEXT];
 };
 
-/* A text of tests/sass/hopper by NVRTC for sm_90a; fails the test where it does not compile. */
+/* A text of tests/sass by NVRTC for sm_90a; fails the test where it does not compile. */
 void code_open_cuda(struct code *c, const char *file, const char *option);
 
-/* A text of tests/sass/hopper by ptxas, for sm_90a. With `mended`, lines marked "// mends: " count. */
-void code_open_ptx(struct code *c, const char *ptxas, const char *file, bool mended,
-                   const char *level);
+/* A text of tests/sass for ptxas. Where it is mended, lines marked "// mends: " count. */
+struct ptx {
+    const char *file, *target, *level;
+    bool mended;
+};
+void code_open_ptx(struct code *c, const char *ptxas, const struct ptx *p);
 
 /* The path of ptxas, or null. */
 const char *code_find_ptxas(void);

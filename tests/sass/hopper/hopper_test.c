@@ -131,7 +131,7 @@ static void test_sums(void **state)
     for (int f16 = 0; f16 < 2; f16++) {
         struct code c;
         type = f16 ? F16 : BF16;
-        code_open_cuda(&c, "products.cu", f16 ? "-DF16=1" : NULL);
+        code_open_cuda(&c, "hopper/products.cu", f16 ? "-DF16=1" : NULL);
         for (uint32_t k = 0; k < 8; k++) {
             c.seed = k;
             c.early = k % 2;
@@ -168,7 +168,7 @@ static void test_parts(void **state)
     type = BF16;
     for (size_t k = 0; k < COUNT(parts); k++) {
         struct code c;
-        code_open_cuda(&c, "products.cu", parts[k].option);
+        code_open_cuda(&c, "hopper/products.cu", parts[k].option);
         const bool failed = run(&c) != 0;
         if (!failed || !strstr(c.why, parts[k].fault)) {
             print_message("%s: expected \"%s\", was \"%s\"\n", parts[k].name, parts[k].fault,
@@ -235,7 +235,7 @@ static void test_changes(void **state)
     uint32_t total = 0;
     (void)state;
     type = BF16;
-    code_open_cuda(&c, "products.cu", NULL);
+    code_open_cuda(&c, "hopper/products.cu", NULL);
     char *text = image_disassemble(c.cubin, c.bytes, c.why, sizeof c.why);
     list_lines(&c, text, &l);
     for (uint32_t kind = 0; kind < COUNT(kinds); kind++) {

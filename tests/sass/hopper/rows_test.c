@@ -97,7 +97,7 @@ static void test_rows(void **state)
     }
     for (int mended = 1; mended >= 0; mended--) {
         struct code c;
-        code_open_ptx(&c, ptxas, "rows.ptx", mended, "-O3");
+        code_open_ptx(&c, ptxas, &(struct ptx){"hopper/rows.ptx", "sm_90a", "-O3", mended});
         const int found = rows_check(&c.image.entry[0], why, sizeof why);
         const uint32_t wrong = run(&c);
         if (mended) {
