@@ -46,6 +46,13 @@ static void note_issue(struct warp *w, uint32_t pc)
         fault(w, "the block does not come to an end");
 }
 
+/* A GPU waits within the instruction for a while: a poll that fails is not counted. */
+static void forget_issue(const struct warp *w, uint32_t pc)
+{
+    if (w->block->counts)
+        w->block->counts[pc]--;
+}
+
 /* The path goes on until it parts, waits or ends. */
 static void run_path(struct warp *w, struct path *p)
 {
@@ -65,6 +72,7 @@ static void run_path(struct warp *w, struct path *p)
             p->pc = pc + 1;
             if (w->yields) {
                 p->polled = true;
+                forget_issue(w, pc);
                 return;
             }
         } else if (!mask) {
