@@ -2,6 +2,7 @@
 /* How lanes part and meet. Lanes at the same place together are a path. Paths meet where the code says so
    (BSYNC, WARPSYNC), never by chance: a GPU does not promise more. */
 #include "tests/sass/handlers.h"
+#include "tests/sass/hopper/hopper.h"
 
 /* Lanes `mask` leave the path for `pc`. */
 static void part(struct warp *w, struct path *p, uint32_t mask, uint32_t pc)
@@ -132,6 +133,8 @@ static void branch(struct warp *w, struct path *p, const struct instruction *i, 
     if (has(i, MODIFIER_DIV) || has(i, MODIFIER_CONV)) {
         const bool whole = !(word_of(w, condition)[0] & w->live & ~mask);
         taken = whole == has(i, MODIFIER_CONV) ? mask : 0;
+    } else if (has(i, MODIFIER_ANY)) {
+        taken = p->mask; /* .U: where any lane goes, all do */
     } else if (condition) {
         taken &= predicate_of(w, condition);
     }
@@ -170,13 +173,31 @@ static void end_lanes(struct warp *w, struct path *p, uint32_t mask)
         *p = w->path[--w->paths];
 }
 
+/* BAR.SYNC id, threads: of some of the block's warps. */
+static void wait_for_some(struct warp *w, struct path *p, const struct instruction *i,
+                          uint32_t lane)
+{
+    const uint32_t id = word_of(w, &i->op[0])[lane];
+    p->waits = CONTROL_NAMED_SYNC;
+    p->barrier = (uint8_t)id;
+    p->pc++;
+    if (named_arrive(w, id, word_of(w, &i->op[1])[lane]))
+        named_open(w->block, id);
+}
+
 static void wait_for_block(struct warp *w, struct path *p, const struct instruction *i,
                            uint32_t mask)
 {
-    if (i->operands != 1 || i->op[0].value != 0)
-        fault(w, "a barrier of some of the block's threads is not known");
     if (mask != w->live)
         fault(w, "some lanes of the warp are at a barrier that the others are not at");
+    if (i->operands == 2) {
+        wait_for_some(w, p, i, first_lane(mask));
+        return;
+    }
+    if (i->op[0].kind != OPERAND_IMMEDIATE || i->op[0].value != 0)
+        fault(w, "a barrier other than 0 without a count is not known");
+    if (w->block->hopper)
+        clocks_release(w, &w->block->hopper->all.next);
     p->waits = CONTROL_BLOCK_SYNC;
     p->pc++;
 }
@@ -207,6 +228,7 @@ void control(struct warp *w, struct path *p, const struct instruction *i, uint32
     case CONTROL_BLOCK_SYNC:
         wait_for_block(w, p, i, mask);
         return;
+    case CONTROL_NAMED_SYNC:
     case CONTROL_NONE:
         return;
     }

@@ -5,7 +5,9 @@
    Environment: NVDISASM, where it is; MASKC_SASS_CACHE, a folder for its texts (default /tmp); MASKC_SASS_CAPABILITY, 80 (default), 86, 90..; MASKC_SASS_SEED, of the order of
    warps and the number of processors; MASKC_SASS_COUNTS, a file to which each launch adds a line of JSON: how often
    each instruction was issued; MASKC_SASS_LIMIT, instructions of a block until it counts as hanging; MASKC_SASS_TRACE, a file for what block 0 of the launch issued, u32 words of
-   warp << 24 | instruction. */
+   warp << 24 | instruction; MASKC_SASS_EARLY, 1: bulk copies and products happen at issue, not as late as they may. */
+#include "tests/sass/hopper/hopper.h"
+#include "tests/sass/hopper/rows.h"
 #include "tests/sass/image.h"
 #include "tests/sass/memory.h"
 #include <stdio.h>
@@ -57,14 +59,23 @@ static int count_call(const char *name)
 
 /* ---- modules ---- */
 
+/* The image in the machine's form, each entry free of what ptxas is known to do wrong: 0, or -1 with gpu.fault set. */
+static int load_image(struct image *ret, const void *cubin)
+{
+    const uint64_t size =
+        image_bytes(cubin); /* nothing tells the driver how long an image is */
+    int r = image_load(ret, cubin, size, gpu.fault, sizeof gpu.fault);
+    for (uint32_t k = 0; k < ret->entries && r == 0; k++)
+        r = rows_check(&ret->entry[k], gpu.fault, sizeof gpu.fault);
+    return r;
+}
+
 FAKE(cuModuleLoadDataEx, struct cu_module **module, const void *cubin, unsigned count,
      int *options, void **values)
 {
     INSIDE;
     struct cu_module *m = calloc(1, sizeof *m);
-    const uint64_t size =
-        image_bytes(cubin); /* nothing tells the driver how long an image is */
-    if (image_load(&m->image, cubin, size, gpu.fault, sizeof gpu.fault) < 0) {
+    if (load_image(&m->image, cubin) < 0) {
         for (unsigned k = 0; k < count; k++)
             if (options[k] == CU_JIT_ERROR_LOG_BUFFER)
                 strcpy(values[k], gpu.fault);
@@ -146,6 +157,7 @@ static int run_block(const struct launch *l, uint32_t index)
                       .needed = l->needed,
                       .trace = to ? trace_to_file : NULL,
                       .trace_to = to,
+                      .early = number("MASKC_SASS_EARLY", 0) != 0,
                       .left = (uint64_t)number("MASKC_SASS_LIMIT", BLOCK_INSTRUCTIONS),
                       .random =
                           (uint64_t)number("MASKC_SASS_SEED", 1) * 0x9e3779b97f4a7c15u + index,
@@ -195,13 +207,30 @@ FAKE(cuLaunchKernel, struct cu_function *function, unsigned grid_x, unsigned gri
                              .counts = calloc(p->count, sizeof *l.counts),
                              .needed = calloc(p->count, 1)};
     int r = extra || grid_y * grid_z * block_y * block_z != 1 ? FAULTED : 0;
-    program_arguments(p, block_x, grid_x, arguments[0]);
+    program_arguments(p, block_x, grid_x, arguments);
     for (uint32_t k = 0; k < grid_x && r == 0; k++)
         r = run_block(&l, k) < 0 ? FAULTED : 0;
     report(&l);
     free(l.counts);
     free(l.needed);
     return r;
+}
+
+FAKE(cuTensorMapEncodeTiled, void *map, int type, uint32_t rank, void *address,
+     const uint64_t *size, const uint64_t *stride, const uint32_t *box, const uint32_t *step,
+     int interleave, int swizzle, int promotion, int fill)
+{
+    (void)promotion;
+    return fail(map_encode(map, &(struct map_request){.type = type,
+                                                      .interleave = interleave,
+                                                      .swizzle = swizzle,
+                                                      .fill = fill,
+                                                      .rank = rank,
+                                                      .address = address,
+                                                      .size = size,
+                                                      .stride = stride,
+                                                      .box = box,
+                                                      .step = step}));
 }
 
 /* ---- memory ---- */

@@ -19,10 +19,15 @@
     H(pack) H(half_to_float) H(half_constants)                                                 \
     /* memory.c, shared.c */                                                                   \
     H(load) H(store) H(load_local) H(store_local) H(load_shared) H(store_shared)               \
-    H(load_matrix) H(copy) H(copy_commit) H(copy_wait)                                         \
+    H(load_matrix) H(store_matrix) H(copy) H(copy_commit) H(copy_wait)                         \
     /* collective.c, matrix.c */                                                               \
     H(shuffle) H(vote) H(redux) H(mma_16816) H(mma_1688)                                       \
     /* control.c */                                                                            \
-    H(barrier_set) H(barrier_leave) H(trap)
+    H(barrier_set) H(barrier_leave) H(trap)                                                    \
+    /* hopper/barrier.c, bulk.c, product.c */                                                  \
+    H(mbarrier_init) H(mbarrier_invalidate) H(mbarrier_arrive) H(mbarrier_test)                \
+    H(named_arrive) H(async_fence) H(registers_down) H(registers_up) H(elect)                  \
+    H(tensor_load) H(bulk_load) H(tensor_store) H(bulk_commit)                                 \
+    H(product_issue) H(products_fence) H(products_wait)
 /* clang-format on */
 HANDLERS(HANDLER)

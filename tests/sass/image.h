@@ -16,6 +16,10 @@ uint64_t image_bytes(const uint8_t *cubin);
 /* Disassembles and parses: 0, or -1 with a line in `why`. */
 int image_load(struct image *ret, const uint8_t *cubin, uint64_t bytes, char *why,
                size_t capacity);
+
+/* The same with nvdisasm's text at hand, which a test may have changed. */
+int image_load_text(struct image *ret, const uint8_t *cubin, uint64_t bytes, const char *text,
+                    char *why, size_t capacity);
 void image_finish(struct image *i);
 
 /* nvdisasm's text of a cubin, or null with a line in `why`; free() it. It is kept in $MASKC_SASS_CACHE under the cubin's
@@ -23,6 +27,6 @@ void image_finish(struct image *i);
 char *image_disassemble(const uint8_t *cubin, uint64_t bytes, char *why, size_t capacity);
 
 /* Fills constant bank 0: the sizes of block and grid, the stack pointer, and the parameters, as many bytes as the entry
-   takes. */
+   takes. `arguments` points to each, as for cuLaunchKernel. */
 void program_arguments(struct program *p, uint32_t threads, uint32_t blocks,
-                       const void *arguments);
+                       void *const *arguments);

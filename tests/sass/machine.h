@@ -22,6 +22,7 @@ enum {
     SCORED_PREDICATE = 512,
     SCORED = 528,
     BANKS = 5, /* constant banks c[0x0].. */
+    MAX_ARGUMENTS = 16,
 };
 
 /* ---- an instruction ---- */
@@ -39,6 +40,16 @@ enum operand_kind {
     OPERAND_BARRIER,    /* B0 */
     OPERAND_SCOREBOARD, /* SB0 */
     OPERAND_FILE,       /* PR: all predicates */
+    OPERAND_MATRIX,     /* gdesc[UR4].tnspB: a descriptor, or two, in uniform registers */
+    OPERAND_GROUP,      /* gsb0: products in flight */
+};
+
+/* What follows gdesc[UR4]. */
+enum {
+    MATRIX_TRANSPOSE_A = 1,
+    MATRIX_TRANSPOSE_B = 2,
+    MATRIX_NEGATIVE_A = 4,
+    MATRIX_NEGATIVE_B = 8,
 };
 
 enum special { SPECIAL_ZERO, SPECIAL_THREAD, SPECIAL_BLOCK, SPECIAL_LANE };
@@ -53,6 +64,7 @@ struct operand {
     bool is_uniform;                   /* a predicate UP */
     bool wide;                         /* .64 */
     bool decimal;   /* an immediate that was written as a decimal number, in `number` */
+    uint8_t matrix; /* of a descriptor: MATRIX_TRANSPOSE_A.. */
     uint8_t half;   /* 1 + 0: .H0_H0, 1 + 1: .H1_H1; or 1 + k: .Bk */
     uint32_t value; /* of an immediate; the offset of an address or constant; a label's index */
     double number;
@@ -67,10 +79,11 @@ struct instruction {
     struct operand guard; /* @P0; of kind NONE without one */
     struct operand op[MAX_OPERANDS];
     uint8_t operands;
-    uint8_t outputs;       /* predicates that follow operand 0 */
-    uint64_t modifiers;    /* a bit each of enum modifier, after the opcode's name */
-    uint8_t control;       /* enum control_kind; 0: goes on to the next */
-    uint8_t bytes;         /* of an access to memory: 1, 2, 4, 8, 16 */
+    uint8_t outputs;    /* predicates that follow operand 0 */
+    uint64_t modifiers; /* a bit each of enum modifier, after the opcode's name */
+    uint8_t control;    /* enum control_kind; 0: goes on to the next */
+    uint8_t
+        bytes; /* of an access to memory: 1, 2, 4, 8, 16; dimensions of a tensor; columns of HGMMA by 8 */
     uint8_t words[4];      /* registers that operands 0 to 3 are */
     bool stores;           /* operand 0 is no result */
     uint32_t address;      /* in the function */
@@ -87,7 +100,8 @@ struct instruction {
     M(X) M(EX) M(U32) M(S32) M(U64) M(S64) M(U16) M(S16) M(S8) M(AND) M(OR) M(LT) M(LE) \
     M(GT) M(GE) M(EQ) M(NE) M(LTU) M(LEU) M(GTU) M(GEU) M(EQU) M(NEU) M(HI) M(L) M(W) \
     M(SX32) M(FTZ) M(RP) M(RM) M(RZ) M(BF16) M(TF32) M(BF) M(TRUNC) M(BFLY) M(UP) \
-    M(DOWN) M(ALL) M(MT88) M(DIV) M(CONV) M(PAND) M(EX2) M(LG2) M(RCP) M(RSQ) M(NAN)
+    M(DOWN) M(ALL) M(MT88) M(DIV) M(CONV) M(PAND) M(EX2) M(LG2) M(RCP) M(RSQ) M(NAN) \
+    M(ANY) M(A1T0) M(ART0) M(A0TR)
 /* clang-format on */
 enum modifier {
 #define M(name) MODIFIER_##name,
@@ -112,9 +126,14 @@ enum control_kind {
     CONTROL_SYNC, /* BSYNC */
     CONTROL_WARP_SYNC,
     CONTROL_BLOCK_SYNC, /* BAR.SYNC */
+    CONTROL_NAMED_SYNC, /* the same of some warps */
 };
 
 /* ---- a program: one entry of a cubin ---- */
+
+struct argument {
+    uint32_t offset, bytes; /* in the parameters */
+};
 
 struct program {
     char entry[48];
@@ -127,6 +146,10 @@ struct program {
     uint32_t parameter_bytes;
     uint32_t shared_base; /* bytes of shared memory that are the system's */
     uint32_t shared_static;
+    uint32_t registers;                      /* of a thread */
+    bool apart;                              /* its warps run apart: hopper/ */
+    struct argument argument[MAX_ARGUMENTS]; /* of the entry; none: all are one */
+    uint32_t arguments;
 };
 
 /* ---- a block that runs ---- */
@@ -135,7 +158,8 @@ struct program {
 struct path {
     uint32_t pc, mask;
     uint8_t waits;   /* enum control_kind, 0: it can run */
-    uint8_t barrier; /* CONTROL_SYNC: which */
+    uint8_t barrier; /* CONTROL_SYNC, CONTROL_NAMED_SYNC: which */
+    bool polled;     /* it asked for what is not there yet, and lets others run */
     uint32_t sync;   /* CONTROL_WARP_SYNC: whom it waits for */
 };
 
@@ -178,9 +202,11 @@ struct warp {
     struct started started[SCOREBOARDS]; /* those registers by their scoreboard */
     uint32_t outstanding;                /* scoreboards of such instructions, a bit each */
     const struct instruction *now;
+    bool yields; /* the instruction found that others must go on first */
 };
 
 struct memory;
+struct hopper;
 struct shadow; /* who wrote and read shared memory: shared.c */
 
 struct block {
@@ -191,10 +217,12 @@ struct block {
     uint8_t *shared;
     uint32_t shared_bytes; /* with what is the system's at the beginning */
     struct shadow *shadow;
-    uint32_t epoch;   /* barriers of the block so far */
-    uint64_t *counts; /* [program->count] times issued, or null */
-    uint8_t *needed;  /* [program->count] 1: a wait or a barrier that was needed; or null */
-    uint32_t opened;  /* the barrier that began this epoch: its instruction */
+    struct hopper *hopper; /* of a program whose warps run apart, else null */
+    bool early;            /* asynchronous work happens at once: hopper.h */
+    uint32_t epoch;        /* barriers of the block so far */
+    uint64_t *counts;      /* [program->count] times issued, or null */
+    uint8_t *needed; /* [program->count] 1: a wait or a barrier that was needed; or null */
+    uint32_t opened; /* the barrier that began this epoch: its instruction */
     void (*trace)(void *to, uint32_t warp, uint32_t pc);
     void *trace_to;
     uint64_t left; /* instructions until it counts as hanging */
@@ -263,6 +291,16 @@ bool control_release(struct warp *w);
 void scoreboard_list(struct instruction *i);
 void scoreboard_issue(struct warp *w, const struct instruction *i, uint32_t mask);
 
+/* Faults where a result for one of the registers is on its way. */
+void scoreboard_need(struct warp *w, uint32_t first, uint32_t count);
+
+/* A number below `below`, from the block's seed. */
+uint32_t block_draw(struct block *b, uint32_t below);
+
 /* Of so many bytes of shared memory. */
 struct shadow *shadow_new(uint32_t bytes);
 void shadow_destroy(struct shadow *s);
+
+/* Where each lane goes in shared memory; a write there by the warp. */
+lanes shared_addresses(const struct warp *w, const struct operand *o);
+void shared_write(struct warp *w, uint32_t at, uint32_t bytes);

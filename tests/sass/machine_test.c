@@ -50,7 +50,7 @@ struct run {
 static void run(const struct text *t, uint32_t warps, struct run *r)
 {
     static char text[4096];
-    struct program p = {.entry = "probe", .parameters = PARAMETERS};
+    struct program p = {.entry = "probe", .parameters = PARAMETERS, .registers = 32};
     static struct memory memory;
     memory = (struct memory){.count = 0};
     uint8_t *out = memory_allocate(&memory, OUT);
@@ -78,6 +78,19 @@ static void run(const struct text *t, uint32_t warps, struct run *r)
 /* ---- faults ---- */
 
 #define ADDRESS "MOV R2, c[0x0][0x160]", "MOV R3, c[0x0][0x164]"
+
+/* An mbarrier of a count at 0. */
+#define MBARRIER_1 "UMOV UR4, 0x1ffffe", "UMOV UR5, 0x7ffff800", "SYNCS.EXCH.64 URZ, [UR6], UR4"
+#define MBARRIER_2 "UMOV UR4, 0x1ffffc", "UMOV UR5, 0x7ffff000", "SYNCS.EXCH.64 URZ, [UR6], UR4"
+#define MBARRIER_WAIT \
+    ".L_x_0:", "SYNCS.PHASECHK.TRANS64.TRYWAIT P0, [UR6], RZ", "@!P0 BRA `(.L_x_0)"
+#define ONE_ARRIVES "ELECT P1, URZ, PT", "@P1 SYNCS.ARRIVE.TRANS64.A1T0 RZ, [UR6], RZ"
+
+/* A second operand at 0, its descriptor, a product into R24. */
+#define OPERAND                                                               \
+    "S2R R0, SR_TID.X", "STS.128 [R0.X16], R4", "STS.128 [R0.X16+0x200], R4", \
+        "UMOV UR7, 0x40000040"
+#define PRODUCT "HGMMA.64x8x16.F32.BF16 R24, R32, gdesc[UR4], RZ, !UPT, gsb0"
 
 static const struct {
     const char *name, *fault; /* null: none */
@@ -135,6 +148,80 @@ static const struct {
     {"a result that is not waited for",
      "nobody waited for SB2",
      {.line = {"S2R R0, SR_LANEID", "IADD3 R1, R0, 0x1, RZ", "EXIT"}, .control = {SETS(2)}}},
+    {"an mbarrier without arrivals", "deadlock", {.line = {MBARRIER_1, MBARRIER_WAIT, "EXIT"}}},
+    {"an mbarrier with an arrival",
+     NULL,
+     {.line = {MBARRIER_1, ONE_ARRIVES, MBARRIER_WAIT, "EXIT"}}},
+    {"an mbarrier that lacks an arrival",
+     "lacks 1",
+     {.line = {MBARRIER_2, ONE_ARRIVES, MBARRIER_WAIT, "EXIT"}}},
+    {"a lane that arrives again",
+     "arrives twice",
+     {.line = {MBARRIER_2, ONE_ARRIVES, ONE_ARRIVES, "EXIT"}}},
+    {"arrivals beyond the count",
+     "3 arrivals",
+     {.line = {MBARRIER_2, "MOV R1, 0x3", "SYNCS.ARRIVE.TRANS64.ART0 RZ, [UR6], R1", "EXIT"}}},
+    {"no mbarrier",
+     "no mbarrier",
+     {.line = {MBARRIER_1, "UMOV UR6, 0x40", ONE_ARRIVES, "EXIT"}}},
+    {"bytes that no copy brings",
+     "16 bytes",
+     {.line = {MBARRIER_1, "MOV R1, 0x10", "ELECT P1, URZ, PT",
+               "@P1 SYNCS.ARRIVE.TRANS64 RZ, [UR6], R1", MBARRIER_WAIT, "EXIT"}}},
+    {"a named barrier that another warp lacks",
+     "deadlock",
+     {.line = {"S2R R0, SR_TID.X", "ISETP.GE.AND P0, PT, R0, 0x20, PT", "@P0 EXIT",
+               "BAR.SYNC.DEFER_BLOCKING 0x1, 0x40", "EXIT"}}},
+    {"read by another after a named barrier",
+     NULL,
+     {.line = {"S2R R0, SR_TID.X", "STS [R0.X4], R0", "BAR.SYNC.DEFER_BLOCKING 0x1, 0x40",
+               "LOP3.LUT R1, R0, 0x20, RZ, 0x3c, !PT", "LDS R4, [R1.X4]", "EXIT"}}},
+    {"read by another after an arrival alone",
+     "race",
+     {.line = {"S2R R0, SR_TID.X", "STS [R0.X4], R0", "BAR.SYNC.DEFER_BLOCKING 0x0",
+               "STS [R0.X4], R0", "BAR.ARV 0x1, 0x40", "LOP3.LUT R1, R0, 0x20, RZ, 0x3c, !PT",
+               "LDS R4, [R1.X4]", "EXIT"}}},
+    {"registers that are free",
+     NULL,
+     {.line = {"USETMAXREG.DEALLOC.CTAPOOL 0x18",
+               ".L_x_0:", "USETMAXREG.TRY_ALLOC.CTAPOOL UP0, 0x20",
+               "PLOP3.LUT P0, PT, PT, PT, UP0, 0x80, 0x0", "@!P0 BRA `(.L_x_0)", "EXIT"}}},
+    {"registers that nobody gave back",
+     "deadlock",
+     {.line = {".L_x_0:", "USETMAXREG.TRY_ALLOC.CTAPOOL UP0, 0x28",
+               "PLOP3.LUT P0, PT, PT, PT, UP0, 0x80, 0x0", "@!P0 BRA `(.L_x_0)", "EXIT"}}},
+    {"a product that is waited for",
+     NULL,
+     {.line = {OPERAND, "FENCE.VIEW.ASYNC.S", "WARPGROUP.ARRIVE", PRODUCT,
+               "WARPGROUP.DEPBAR.LE gsb0, 0x0", "IADD3 R1, R24, RZ, RZ", "EXIT"}}},
+    {"sums in flight",
+     "R24 is read, a product in flight",
+     {.line = {OPERAND, "FENCE.VIEW.ASYNC.S", "WARPGROUP.ARRIVE", PRODUCT,
+               "WARPGROUP.DEPBAR.LE gsb0, 0x1", "IADD3 R1, R24, RZ, RZ", "EXIT"}}},
+    {"a first operand in flight",
+     "R33 is written, a product in flight",
+     {.line = {OPERAND, "FENCE.VIEW.ASYNC.S", "WARPGROUP.ARRIVE", PRODUCT,
+               "IADD3 R33, R1, RZ, RZ", "EXIT"}}},
+    {"a product that nobody waits for",
+     "nobody waited for its products",
+     {.line = {OPERAND, "FENCE.VIEW.ASYNC.S", "WARPGROUP.ARRIVE", PRODUCT, "EXIT"}}},
+    {"an operand behind no fence",
+     "no fence.proxy.async",
+     {.line = {OPERAND, "WARPGROUP.ARRIVE", PRODUCT, "EXIT"}}},
+    {"sums behind no fence",
+     "R24 of a product was read after the last WARPGROUP.ARRIVE",
+     {.line = {OPERAND, "FENCE.VIEW.ASYNC.S", "WARPGROUP.ARRIVE", "MOV R1, R24", PRODUCT,
+               "EXIT"}}},
+    {"one of two warps in a product",
+     "different products",
+     {.line = {"S2R R0, SR_TID.X", "ISETP.GE.AND P0, PT, R0, 0x20, PT", "@P0 EXIT",
+               "STS.128 [R0.X16], R4", "STS.128 [R0.X16+0x200], R4", "UMOV UR7, 0x40000040",
+               "FENCE.VIEW.ASYNC.S", "WARPGROUP.ARRIVE", PRODUCT,
+               "WARPGROUP.DEPBAR.LE gsb0, 0x0", "EXIT"}}},
+    {"a first operand behind no fence",
+     "R32 of a product was written after the last WARPGROUP.ARRIVE",
+     {.line = {OPERAND, "FENCE.VIEW.ASYNC.S", "WARPGROUP.ARRIVE", "MOV R32, R0", PRODUCT,
+               "EXIT"}}},
     {"a result that is waited for",
      NULL,
      {.line = {"S2R R0, SR_LANEID", "IADD3 R1, R0, 0x1, RZ", "EXIT"},

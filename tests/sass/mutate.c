@@ -99,6 +99,16 @@ bool mutate_can(const struct line *l, enum mutation kind)
         return l->at[0] == '@' && !contains(l, "PT ");
     case MUTATE_REGISTER:
         return registers(l, at) > 0;
+    case MUTATE_FENCE:
+        return contains(l, "FENCE.VIEW") || contains(l, "WARPGROUP.ARRIVE");
+    case MUTATE_ARRIVAL:
+        return contains(l, "SYNCS.ARRIVE");
+    case MUTATE_PHASE:
+        return contains(l, "SYNCS.PHASECHK");
+    case MUTATE_BULK:
+        return contains(l, "UTMA") || contains(l, "UBLKCP") || contains(l, "SYNCS.EXCH");
+    case MUTATE_TRANSPOSE:
+        return contains(l, ".tnspB");
     }
     return false;
 }
@@ -139,6 +149,15 @@ static char *wait_for_none(const char *text, const struct line *l)
     return replace(text, l->code + 1, 2, digits);
 }
 
+/* "SYNCS.PHASECHK.TRANS64.TRYWAIT P0, ..." sets P0. */
+static char *end_phase(const char *text, const struct line *l)
+{
+    char to[80];
+    const char *predicate = strstr(l->at, " P");
+    snprintf(to, sizeof to, "PLOP3.LUT %.2s, PT, PT, PT, PT, 0x80, 0x0 ", predicate + 1);
+    return replace(text, l->at, l->length, to);
+}
+
 char *mutate(const char *text, const struct line *l, enum mutation kind, uint32_t which,
              char *name, size_t capacity)
 {
@@ -150,7 +169,14 @@ char *mutate(const char *text, const struct line *l, enum mutation kind, uint32_
     switch (kind) {
     case MUTATE_BARRIER:
     case MUTATE_COPY_WAIT:
+    case MUTATE_FENCE:
+    case MUTATE_ARRIVAL:
+    case MUTATE_BULK:
         return replace(text, l->at, l->length, "NOP ");
+    case MUTATE_PHASE:
+        return end_phase(text, l);
+    case MUTATE_TRANSPOSE:
+        return replace(text, strstr(l->at, ".tnspB"), strlen(".tnspB"), "");
     case MUTATE_SCOREBOARD:
         return wait_for_none(text, l);
     case MUTATE_GUARD:

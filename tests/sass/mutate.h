@@ -11,6 +11,12 @@ enum mutation {
     MUTATE_SCOREBOARD, /* the control code waits for none */
     MUTATE_GUARD,      /* @P0 becomes @!P0, or the other way around */
     MUTATE_REGISTER,   /* one of the instruction's registers becomes the next one */
+    /* of sm_90a */
+    MUTATE_FENCE,     /* FENCE.VIEW or WARPGROUP.ARRIVE becomes NOP */
+    MUTATE_ARRIVAL,   /* SYNCS.ARRIVE becomes NOP */
+    MUTATE_PHASE,     /* SYNCS.PHASECHK always finds its phase ended */
+    MUTATE_BULK,      /* a bulk copy, its commit or an initialisation becomes NOP */
+    MUTATE_TRANSPOSE, /* a second operand of HGMMA is no longer transposed */
 };
 
 struct line {

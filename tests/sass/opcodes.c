@@ -105,21 +105,41 @@ static const struct opcode opcodes[] = {
     {"LDS", run_load_shared, 0, "[64] [128] U8 U16", {0}, 0},
     {"STS", run_store_shared, 0, "[64] [128] U8 U16", {0}, 1},
     {"LDSM.16", run_load_matrix, 0, "[M88] MT88 [4]", {4}, 0},
+    {"STSM.16", run_store_matrix, 0, "[M88] MT88 [4]", {1, 4}, 1},
     {"LDGSTS", run_copy, 0, "[E] [BYPASS] [LTC128B] [128] [ZFILL]", {0}, 1},
     {"LDGDEPBAR", run_copy_commit, 0, "", {0}, 1},
     {"DEPBAR.LE", run_copy_wait, 0, "", {0}, 1},
     /* lanes together */
     {"SHFL", run_shuffle, 0, "BFLY IDX UP DOWN", {0}, 0},
-    {"VOTE", run_vote, 0, "ANY ALL", {0}, 0},
-    {"VOTEU", run_vote, 0, "ANY ALL", {0}, 0},
+    {"VOTE", run_vote, 0, "[ANY] ALL", {0}, 0},
+    {"VOTEU", run_vote, 0, "[ANY] ALL", {0}, 0},
+    {"ELECT", run_elect, 0, "", {0}, 0},
     {"REDUX", run_redux, 0, "OR", {0}, 0},
     {"HMMA.16816.F32", run_mma_16816, 0, "BF16", {4, 4, 2, 4}, 0},
     {"HMMA.1688.F32", run_mma_1688, 0, "TF32", {4, 4, 2, 4}, 0},
+    /* warpgroups, bulk copies */
+    {"HGMMA", run_product_issue, 0, "[F32] BF16", {1, 4, 4, 1}, 0},
+    {"WARPGROUP.ARRIVE", run_products_fence, 0, "", {0}, 1},
+    {"WARPGROUP.DEPBAR.LE", run_products_wait, 0, "", {0}, 1},
+    {"SYNCS.EXCH.64", run_mbarrier_init, 0, "", {1, 1, 2}, 0},
+    {"SYNCS.CCTL.IV", run_mbarrier_invalidate, 0, "", {0}, 1},
+    {"SYNCS.ARRIVE.TRANS64", run_mbarrier_arrive, 0, "A1T0 ART0 A0TR [RED]", {0}, 0},
+    {"SYNCS.PHASECHK.TRANS64", run_mbarrier_test, 0, "[TRYWAIT]", {0}, 0},
+    {"UTMALDG", run_tensor_load, 0, "", {0}, 1},
+    {"UTMASTG", run_tensor_store, 0, "", {0}, 1},
+    {"UBLKCP.S.G", run_bulk_load, 0, "", {0}, 1},
+    {"UTMACMDFLUSH", run_bulk_commit, 0, "", {0}, 1},
+    {"USETMAXREG.DEALLOC", run_registers_down, 0, "[CTAPOOL]", {0}, 1},
+    {"USETMAXREG.TRY_ALLOC", run_registers_up, 0, "[CTAPOOL]", {0}, 0},
+    {"FENCE.VIEW.ASYNC.S", run_async_fence, 0, "", {0}, 1},
+    {"MEMBAR", run_nothing, 0, "[ALL] [SC] [CTA] [GPU]", {0}, 1},
+    {"CCTL.IVALL", run_nothing, 0, "", {0}, 1},
+    {"BAR.ARV", run_named_arrive, 0, "", {0}, 1},
     /* control */
     {"BSSY", run_barrier_set, 0, "[RELIABLE] [RECONVERGENT]", {0}, 1},
     {"BREAK", run_barrier_leave, 0, "[RELIABLE]", {0}, 1},
     {"BSYNC", run_nothing, CONTROL_SYNC, "[RELIABLE] [RECONVERGENT]", {0}, 1},
-    {"BRA", run_nothing, CONTROL_BRANCH, "DIV CONV [U]", {0}, 1},
+    {"BRA", run_nothing, CONTROL_BRANCH, "DIV CONV ANY [U]", {0}, 1},
     {"BRXU", run_nothing, CONTROL_INDIRECT, "", {0}, 1},
     {"BRX", run_nothing, CONTROL_INDIRECT, "", {0}, 1},
     {"CALL.REL", run_nothing, CONTROL_BRANCH, "[NOINC]", {0}, 1},
@@ -175,6 +195,20 @@ static uint8_t bytes_of(const char *name, size_t n)
     return 0;
 }
 
+/* 64xNx16 is N / 8; kD is k. */
+static uint8_t shape_of(const char *name, size_t n)
+{
+    char *end;
+    if (n == 2 && name[0] >= '1' && name[0] <= '5' && name[1] == 'D')
+        return (uint8_t)(name[0] - '0');
+    if (strncmp(name, "64x", 3))
+        return 0;
+    const unsigned long columns = strtoul(name + 3, &end, 10);
+    return strncmp(end, "x16", 3) || end + 3 != name + n || columns % 8 || columns > 256
+               ? 0
+               : (uint8_t)(columns / 8);
+}
+
 static const struct opcode *find(const char *name, size_t length)
 {
     for (size_t k = 0; k < sizeof opcodes / sizeof *opcodes; k++) {
@@ -194,11 +228,15 @@ static bool read_modifiers(struct instruction *i, const struct opcode *o, const 
         const char *part = at + 1;
         const size_t n = strcspn(part, ". ;");
         bool counts = false;
+        at = part + n;
+        if (shape_of(part, n)) {
+            i->bytes = shape_of(part, n);
+            continue;
+        }
         if (!in_list(o->modifiers, part, n, &counts))
             return false;
         i->modifiers |= counts ? modifier_bit(part, n) : 0;
         i->bytes = bytes_of(part, n) ? bytes_of(part, n) : i->bytes;
-        at = part + n;
     }
     return true;
 }

@@ -194,6 +194,30 @@ static bool read_label(const char **at, const struct labels *labels, struct oper
     return true;
 }
 
+/* gdesc[UR4].negA.tnspB */
+static bool read_matrix(const char **at, struct operand *o)
+{
+    static const struct {
+        const char *name;
+        uint8_t what;
+    } table[] = {{".tnspA", MATRIX_TRANSPOSE_A},
+                 {".tnspB", MATRIX_TRANSPOSE_B},
+                 {".negA", MATRIX_NEGATIVE_A},
+                 {".negB", MATRIX_NEGATIVE_B}};
+    if (!text_skip(at, "gdesc[UR"))
+        return false;
+    o->kind = OPERAND_MATRIX;
+    o->index = (uint8_t)strtoul(*at, (char **)at, 10);
+    if (!text_skip(at, "]"))
+        return false;
+    for (size_t k = 0; k < sizeof table / sizeof *table;)
+        if (text_skip(at, table[k].name))
+            o->matrix |= table[k].what, k = 0;
+        else
+            k++;
+    return true;
+}
+
 bool operand_read(const char **at, const struct labels *labels, struct operand *o)
 {
     if (text_skip(at, "PR")) {
@@ -205,6 +229,12 @@ bool operand_read(const char **at, const struct labels *labels, struct operand *
         o->index = (uint8_t)strtoul(*at, (char **)at, 10);
         return true;
     }
+    if (text_skip(at, "gsb0")) {
+        o->kind = OPERAND_GROUP;
+        return true;
+    }
+    if (**at == 'g')
+        return read_matrix(at, o);
     if (**at == 'B' && (*at)[1] >= '0' && (*at)[1] <= '9') {
         o->kind = OPERAND_BARRIER;
         o->index = (uint8_t)strtoul(*at + 1, (char **)at, 10);

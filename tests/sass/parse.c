@@ -2,7 +2,9 @@
 /* nvdisasm's text of one function to instructions. A line is
        / *0060* /   @!P0 IADD3 R4, P1, R2, -R3, RZ ;   / * 0x... * /
    followed by a line with the second half of the encoding, whose upper bits are the control code. */
+#include "tests/sass/hopper/hopper.h"
 #include "tests/sass/operand.h"
+#include <ctype.h>
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -41,17 +43,24 @@ static int read_operands(struct parser *p, const char *at, struct instruction *i
 
 /* ---- lines ---- */
 
-/* "/ *0060* /" at the beginning of an instruction's line. */
+/* "/ *0060* /" at the beginning of an instruction's line. Not by sscanf, which would measure the whole text. */
 static bool line_address(const char *line, uint32_t *ret)
 {
-    int used = 0;
-    return sscanf(line, " /*%x*/%n", ret, &used) == 1 && used > 0;
+    const char *at = line + strspn(line, " \t");
+    char *end;
+    if (strncmp(at, "/*", 2) || !isxdigit((unsigned char)at[2]))
+        return false;
+    *ret = (uint32_t)strtoul(at + 2, &end, 16);
+    return !strncmp(end, "*/", 2);
 }
 
 static bool line_hex(const char *line, uint64_t *ret)
 {
-    const char *hex = line + strspn(line, " ");
-    return sscanf(hex, "/* %lx", (unsigned long *)ret) == 1;
+    const char *hex = line + strspn(line, " \t");
+    if (strncmp(hex, "/* 0x", 5))
+        return false;
+    *ret = strtoull(hex + 3, NULL, 16);
+    return true;
 }
 
 static bool line_label(const char *line, char *ret)
@@ -133,6 +142,7 @@ static int read_lines(struct parser *p, const char *text)
             (++i)->address = address;
             if (read_instruction(p, line, i) < 0)
                 return -1;
+            p->program->apart |= hopper_needed(i);
         } else if (i >= p->program->code && line_hex(line, &hex)) {
             read_control_code(i, hex);
         }

@@ -82,13 +82,13 @@ void run_ffma(struct warp *w, const struct instruction *i, uint32_t mask)
 void run_fmnmx(struct warp *w, const struct instruction *i, uint32_t mask)
 {
     const float_lanes a = float_of(w, &i->op[1]), b = float_of(w, &i->op[2]);
-    const uint32_t least = predicate_of(w, &i->op[3]);
-    const bool none = has(i, MODIFIER_NAN);
-    float_lanes x;
-    EACH(x, none && (isnan(a[l]) || isnan(b[l])) ? NAN
-            : least >> l & 1                     ? fminf(a[l], b[l])
-                                                 : fmaxf(a[l], b[l]));
-    put_float(w, i, x, mask);
+    const lanes least = lanes_of_mask(predicate_of(w, &i->op[3]));
+    const lanes a_none = (lanes)(a != a), b_none = (lanes)(b != b);
+    lanes x = lanes_choose((lanes)(a < b) ^ ~least, (lanes)a, (lanes)b);
+    x = lanes_choose(b_none, (lanes)a, lanes_choose(a_none, (lanes)b, x));
+    if (has(i, MODIFIER_NAN))
+        x = lanes_choose(a_none | b_none, splat(0x7fc00000), x);
+    put_float(w, i, (float_lanes)x, mask);
 }
 
 /* A denormal's exponent field is 0: the unit takes and gives zero for it. */

@@ -9,11 +9,15 @@
 
 struct cache_key sample_common(void)
 {
-    static const char *const files[] = {
-        "tests/sass/*.[ch]",          "tests/support/cuda_fixture.c",
-        "tests/support/sass_setup.c", "tests/support/covering.c",
-        "tools/reference/*.[ch]",     "runtime/launch/*.[ch]",
-        "runtime/device/*.[ch]",      NULL};
+    static const char *const files[] = {"tests/sass/*.[ch]",
+                                        "tests/sass/hopper/*.[ch]",
+                                        "tests/support/cuda_fixture.c",
+                                        "tests/support/sass_setup.c",
+                                        "tests/support/covering.c",
+                                        "tools/reference/*.[ch]",
+                                        "runtime/launch/*.[ch]",
+                                        "runtime/device/*.[ch]",
+                                        NULL};
     struct error e = {0};
     const char *nvrtc = nvrtc_version(&e);
     return known_key_join(cache_key(nvrtc, strlen(nvrtc)), known_key_of_files(files));

@@ -2,6 +2,7 @@
 /* Instructions whose time is not known (loads, special functions) set a scoreboard when they have ended;
    whoever uses their results must name it in his control code. Forgetting one is a fault here. */
 #include "tests/sass/handlers.h"
+#include "tests/sass/hopper/hopper.h"
 
 #define LENGTH(array) (sizeof(array) / sizeof *(array))
 
@@ -13,7 +14,7 @@ static void add(uint16_t *list, uint8_t *count, uint32_t base, uint32_t index, u
 
 static void add_operand(const struct operand *o, uint32_t words, uint16_t *list, uint8_t *count)
 {
-    const bool uniform = o->kind == OPERAND_UNIFORM;
+    const bool uniform = o->kind == OPERAND_UNIFORM || o->kind == OPERAND_MATRIX;
     if (o->kind == OPERAND_PREDICATE) {
         if (o->index != TRUE_PREDICATE)
             list[(*count)++] =
@@ -81,6 +82,13 @@ static void check(const struct warp *w, const struct pending *p, const uint16_t 
                   : list[k] < SCORED_PREDICATE ? "UR"
                                                : "P",
                   list[k] % SCORED_UNIFORM, what, p[list[k]].scoreboard);
+}
+
+void scoreboard_need(struct warp *w, uint32_t first, uint32_t count)
+{
+    for (uint32_t k = first; k < first + count && w->outstanding; k++)
+        check(w, w->written, &(uint16_t){(uint16_t)k}, 1, ALL_LANES,
+              "is read before it is there");
 }
 
 static void start(struct warp *w, struct pending *p, uint32_t scoreboard)
@@ -152,6 +160,8 @@ void scoreboard_issue(struct warp *w, const struct instruction *i, uint32_t mask
         arrived(w, 1u << i->op[0].index);
     if (!mask)
         return;
+    if (w->block->hopper)
+        products_watch(w, i);
     if (w->outstanding) {
         check(w, w->written, i->source, i->n_sources, mask, "is read before it is there");
         if (!queues(i)) {

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Shared memory. A shadow of each word says who wrote and who read it since the block's last barrier, so that
    a race, a word that nobody wrote and a copy that nobody waited for are faults. Copies land when their warp
-   waits for them, not before. */
+   waits for them, not before. Where warps run apart, hopper/clocks.c takes the shadow's place. */
 #include "tests/sass/handlers.h"
+#include "tests/sass/hopper/hopper.h"
 #include "tests/sass/memory.h"
 #include <stdlib.h>
 
@@ -41,11 +42,13 @@ static void need_barrier(const struct warp *w)
         w->block->needed[w->block->opened] = 1;
 }
 
-static void note_read(const struct warp *w, uint32_t at, uint32_t bytes)
+static void note_read(struct warp *w, uint32_t at, uint32_t bytes)
 {
     struct shadow *s = shadow_at(w, at, bytes);
     const uint32_t now = w->block->epoch + 1;
-    for (uint32_t k = 0; k < (bytes + 3) / 4; k++, s++) {
+    if (w->block->hopper)
+        trail_read(w, at, bytes);
+    for (uint32_t k = 0; k < (bytes + 3) / 4 && !w->block->hopper; k++, s++) {
         if (s->copies)
             fault(w, "shared memory at 0x%x is read before a copy to it was waited for",
                   at + 4 * k);
@@ -63,11 +66,13 @@ static void note_read(const struct warp *w, uint32_t at, uint32_t bytes)
     }
 }
 
-static void note_write(const struct warp *w, uint32_t at, uint32_t bytes)
+static void note_write(struct warp *w, uint32_t at, uint32_t bytes)
 {
     struct shadow *s = shadow_at(w, at, bytes);
     const uint32_t now = w->block->epoch + 1;
-    for (uint32_t k = 0; k < (bytes + 3) / 4; k++, s++) {
+    if (w->block->hopper)
+        trail_write(w, at, bytes);
+    for (uint32_t k = 0; k < (bytes + 3) / 4 && !w->block->hopper; k++, s++) {
         if (s->copies)
             fault(w, "shared memory at 0x%x is written while a copy to it is on its way",
                   at + 4 * k);
@@ -89,7 +94,12 @@ static void note_write(const struct warp *w, uint32_t at, uint32_t bytes)
     }
 }
 
-static lanes addresses(const struct warp *w, const struct operand *o)
+void shared_write(struct warp *w, uint32_t at, uint32_t bytes)
+{
+    note_write(w, at, bytes);
+}
+
+lanes shared_addresses(const struct warp *w, const struct operand *o)
 {
     const uint32_t more = o->value + (o->uniform == ZERO_REGISTER ? 0 : w->ur[o->uniform]);
     return register_at(w, o->index, 0) * o->scale + more;
@@ -99,7 +109,7 @@ static lanes addresses(const struct warp *w, const struct operand *o)
 
 void run_load_shared(struct warp *w, const struct instruction *i, uint32_t mask)
 {
-    const union each at = {addresses(w, &i->op[1])};
+    const union each at = {shared_addresses(w, &i->op[1])};
     const uint32_t words = (i->bytes + 3) / 4;
     union each x[4] = {{{0}}};
     uint32_t word[4] = {0}, last = UINT32_MAX;
@@ -121,7 +131,7 @@ void run_load_shared(struct warp *w, const struct instruction *i, uint32_t mask)
 
 void run_store_shared(struct warp *w, const struct instruction *i, uint32_t mask)
 {
-    const union each at = {addresses(w, &i->op[0])};
+    const union each at = {shared_addresses(w, &i->op[0])};
     for (uint32_t k = 0; k < (i->bytes + 3u) / 4; k++) {
         const union each x = {register_at(w, i->op[1].index, k)};
         FOR_LANES
@@ -140,7 +150,7 @@ void run_store_shared(struct warp *w, const struct instruction *i, uint32_t mask
    each matrix; transposed, of column l / 4. */
 void run_load_matrix(struct warp *w, const struct instruction *i, uint32_t mask)
 {
-    const union each at = {addresses(w, &i->op[1])};
+    const union each at = {shared_addresses(w, &i->op[1])};
     uint16_t half[32][8];
     if (mask != ALL_LANES)
         fault(w, "LDSM by some lanes of the warp only");
@@ -160,6 +170,29 @@ void run_load_matrix(struct warp *w, const struct instruction *i, uint32_t mask)
                     : half[row][pair] | (uint32_t)half[row][pair + 1] << 16;
         }
         put_register(w, i->op[0].index + m, x.all, mask);
+    }
+}
+
+/* STSM: the reverse of LDSM; lane l names row l % 8 of matrix l / 8. */
+void run_store_matrix(struct warp *w, const struct instruction *i, uint32_t mask)
+{
+    const union each at = {shared_addresses(w, &i->op[0])};
+    uint16_t half[32][8];
+    if (mask != ALL_LANES)
+        fault(w, "STSM by some lanes of the warp only");
+    for (uint32_t m = 0; m < 4; m++) {
+        const union each x = {register_at(w, i->op[1].index, m)};
+        FOR_LANES for (uint32_t e = 0; e < 2; e++)
+        {
+            const uint32_t row = l / 4, column = l % 4 * 2 + e;
+            half[8 * m + (has(i, MODIFIER_MT88) ? column : row)]
+                [has(i, MODIFIER_MT88) ? row : column] = (uint16_t)(x.lane[l] >> 16 * e);
+        }
+    }
+    FOR_LANES
+    {
+        note_write(w, at.lane[l], 16);
+        memcpy(w->block->shared + at.lane[l], half[l], 16);
     }
 }
 
@@ -196,9 +229,11 @@ static void read_lane(const struct warp *w, uint64_t from, struct copy *c, uint3
 /* LDGSTS [to], [from], P: zeros where P does not hold. */
 void run_copy(struct warp *w, const struct instruction *i, uint32_t mask)
 {
-    const union each to = {addresses(w, &i->op[0])};
+    const union each to = {shared_addresses(w, &i->op[0])};
     const wide_lanes from = global_addresses(w, &i->op[1]);
     const uint32_t there = i->operands > 2 ? predicate_of(w, &i->op[2]) : ALL_LANES;
+    if (w->block->hopper)
+        fault(w, "cp.async beside mbarriers is not known");
     if (w->copies == w->copy_capacity)
         w->copy =
             realloc(w->copy, (w->copy_capacity = 2 * w->copy_capacity + 16) * sizeof *w->copy);
@@ -231,6 +266,8 @@ void run_copy_wait(struct warp *w, const struct instruction *i, uint32_t mask)
     const uint32_t newest = i->op[1].value;
     uint32_t kept = 0;
     (void)mask;
+    if (w->block->hopper)
+        bulk_wait(w, newest);
     if (i->op[0].index != 0)
         fault(w, "DEPBAR of a scoreboard other than SB0 is not known");
     for (uint32_t k = 0; k < w->copies; k++) {
