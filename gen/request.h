@@ -31,6 +31,7 @@ struct kernel_config {
     bool shared_rows, global_rows, cut_rows, tall;
     /* Kernel families of the passes; null: the first family that takes the request. */
     const struct kernel_family *forward, *backward;
+    uint32_t step_shape[3]; /* kernel shapes where kernels read steps, by enum machine_pass */
     /* A CPU's matrix unit: groups of gathered columns that a thread keeps; 0: GATHERS_KEPT. */
     uint32_t gathers_kept;
 };

@@ -7,6 +7,7 @@
 
 /* clang-format off */
 #define KIB(x) ((x) * 1024)
+#define SM_90A "sm_90a",       TARGET_CUDA, "sm_90a",    "h100",       "h100-mma",   false, 32,      0,     128, KIB(227), false
 const struct target targets[] = {
     /* name         kind         arch         machine       matrix       dots   rows  vector  threads  shared  ptx */
     {"x86-64-v2",   TARGET_CPU,  "x86-64-v2", "x86-sse",    NULL,        false, 32,     16,       0,        0, false},
@@ -17,12 +18,13 @@ const struct target targets[] = {
     {"sm_80",       TARGET_CUDA, "sm_80",     "a100",       "a100-mma",   false, 32,      0,     128, KIB(163), false},
     {"sm_86",       TARGET_CUDA, "sm_86",     "a100",       "a100-mma",   false, 32,      0,     128,  KIB(99), false},
     {"sm_89",       TARGET_CUDA, "sm_89",     "a100",       "a100-mma",   false, 32,      0,     128,  KIB(99), false},
-    {"sm_90a",      TARGET_CUDA, "sm_90a",    "h100",       "h100-mma",   false, 32,      0,     128, KIB(227), false},
+    {SM_90A},
     {"sm_100a",     TARGET_CUDA, "sm_100a",   "h100",       "h100-mma",   false, 32,      0,     128, KIB(227), false},
     {"sm_120",      TARGET_CUDA, "sm_120",    "h100",       "h100-mma",   false, 32,      0,     128,  KIB(99), false},
     {"compute_80",  TARGET_CUDA, "compute_80", "a100",      "a100-mma",   false, 32,      0,     128,  KIB(99), true},
     {NULL},
 };
+static const struct target sm_90a_without_maps = {SM_90A, .no_tensor_maps = true};
 /* clang-format on */
 
 const struct target *target_find(const char *name, struct error *e)
@@ -36,4 +38,9 @@ const struct target *target_find(const char *name, struct error *e)
     }
     error_set(e, ERROR_INPUT, "unknown target '%.64s'; known are %s", name, known);
     return NULL;
+}
+
+const struct target *target_without_tensor_maps(const struct target *t)
+{
+    return strcmp(t->name, sm_90a_without_maps.name) ? t : &sm_90a_without_maps;
 }

@@ -21,6 +21,7 @@ struct target {
     uint32_t threads;      /* CUDA: of a block */
     uint32_t shared_bytes; /* CUDA: shared memory that a block may ask for */
     bool ptx;              /* CUDA: PTX text in place of a cubin */
+    bool no_tensor_maps;   /* CUDA: the driver of the GPU here makes none */
 };
 
 extern const struct target targets[]; /* ends with a null name */
@@ -28,3 +29,6 @@ extern const struct target targets[]; /* ends with a null name */
 /* Null with *e set, naming the known ones, where the name is not in the table. "cpu" and "cuda"
    depend on the machine and are resolved by the runtime before this is called. */
 const struct target *target_find(const char *name, struct error *e);
+
+/* The same target where the driver makes no tensor maps: a row of its own, which is not in the table. */
+const struct target *target_without_tensor_maps(const struct target *t);

@@ -4,13 +4,20 @@
 #include <string.h>
 
 extern const struct kernel_family family_cpu_matrix, family_cpu_vector, family_cuda_resident,
-    family_cuda_tiled, family_cuda_simt;
+    family_cuda_hopper, family_cuda_tiled, family_cuda_simt;
 
 /* Of families whose plans cost the same the first is taken. */
+/* clang-format off */
 const struct kernel_family *const kernel_families[] = {
-    &family_cpu_matrix, &family_cpu_vector, &family_cuda_resident,
-    &family_cuda_tiled, &family_cuda_simt,  NULL,
+    &family_cpu_matrix,
+    &family_cpu_vector,
+    &family_cuda_resident,
+    &family_cuda_tiled,
+    &family_cuda_hopper,
+    &family_cuda_simt,
+    NULL,
 };
+/* clang-format on */
 
 const struct kernel_family *family_find(const char *name, struct error *e)
 {
@@ -28,13 +35,19 @@ const struct kernel_family *family_find(const char *name, struct error *e)
     return NULL;
 }
 
+/* A length that is not known is taken for a long one. */
+static bool is_long_enough(const struct kernel_family *f, const struct kernel_request *r)
+{
+    return !r->length || r->length >= f->least_length;
+}
+
 uint32_t family_list(const struct target *t, const struct kernel_request *r,
                      enum family_pass pass, const struct kernel_family *ret[FAMILIES_MOST])
 {
     uint32_t count = 0;
     for (const struct kernel_family *const *k = kernel_families; *k && count < FAMILIES_MOST;
          k++)
-        if ((*k)->applies(t, r, pass))
+        if ((*k)->applies(t, r, pass) && is_long_enough(*k, r))
             ret[count++] = *k;
     return count;
 }
@@ -67,6 +80,18 @@ struct item_kernels family_item_kernels(const struct target *t, const struct ker
 struct family_shape family_shape(const struct target *t, const struct kernel_config *c)
 {
     return family_of(t, c, FAMILY_FORWARD)->shape(t, c);
+}
+
+uint32_t family_step_shapes(const struct target *t, const struct kernel_config *c,
+                            enum machine_pass pass,
+                            const struct step_shape *ret[STEP_SHAPES_MOST])
+{
+    const struct kernel_request *r = &c->request;
+    if (pass != PASS_FORWARD && !r->backward)
+        return 0;
+    const struct kernel_family *f =
+        family_of(t, c, pass == PASS_FORWARD ? FAMILY_FORWARD : FAMILY_BACKWARD);
+    return f->step_shapes ? f->step_shapes(r, pass, ret) : 0;
 }
 
 bool family_is_matrix(const struct target *t, const struct kernel_config *c)

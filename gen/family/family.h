@@ -5,6 +5,7 @@
 #pragma once
 #include "gen/cost/price.h"
 #include "gen/family/launch.h"
+#include "gen/family/step_shape.h"
 #include "gen/tables/can.h"
 #include "gen/tables/item_kernel.h"
 #include "gen/target.h"
@@ -23,6 +24,10 @@ struct kernel_family {
     const char *name;  /* "cuda_tiled" */
     const char *takes; /* which requests, for the error message where it takes one of no pass */
     bool matrix;       /* a matrix unit does the dense work */
+    bool
+        alone; /* its passes go with no other family's: they share names, or hand over more than O and LSE */
+    uint32_t
+        least_length; /* shorter masks have it only where it is asked for: nobody has timed them */
     /* True if the kernels compute this pass of the request on the target, whatever other families do. */
     bool (*applies)(const struct target *t, const struct kernel_request *r,
                     enum family_pass pass);
@@ -36,6 +41,10 @@ struct kernel_family {
     /* What kernels beside the row-block kernel take; null: there are none. */
     struct item_kernels (*item_kernels)(const struct target *t, const struct kernel_request *r);
     struct family_shape (*shape)(const struct target *t, const struct kernel_config *c);
+    /* Kernel shapes of a pass, where kernels read steps (gen/steps); null: they read items. config.step_shape is an index
+       of this list. Returns how many. */
+    uint32_t (*step_shapes)(const struct kernel_request *r, enum machine_pass pass,
+                            const struct step_shape *ret[STEP_SHAPES_MOST]);
     /* Adds the pass's phases, and what it needs of the workspace. */
     void (*launch)(const struct target *t, const struct kernel_config *c, enum family_pass pass,
                    struct launch_record *ret);
@@ -57,8 +66,8 @@ extern const struct kernel_family *const kernel_families[]; /* ends with null */
 
 /* By name; null with *e set, naming the known ones. */
 const struct kernel_family *family_find(const char *name, struct error *e);
-/* All that take the pass, in the order of the table. Returns how many, 1 at least for any request that
-   kernel_request_check takes. */
+/* All that take the pass, and the mask's length by themselves, in the order of the table. Returns how many, 1 at least for any
+   request that kernel_request_check takes. */
 uint32_t family_list(const struct target *t, const struct kernel_request *r,
                      enum family_pass pass, const struct kernel_family *ret[FAMILIES_MOST]);
 
@@ -70,6 +79,10 @@ uint32_t family_can(const struct target *t, const struct kernel_config *c);
 /* Of the forward pass's family, as both passes over a plan take an item alike. */
 struct item_kernels family_item_kernels(const struct target *t, const struct kernel_config *c);
 struct family_shape family_shape(const struct target *t, const struct kernel_config *c);
+/* Kernel shapes of the pass's family; 0: its kernels read items, or there is no such pass. */
+uint32_t family_step_shapes(const struct target *t, const struct kernel_config *c,
+                            enum machine_pass pass,
+                            const struct step_shape *ret[STEP_SHAPES_MOST]);
 bool family_is_matrix(const struct target *t, const struct kernel_config *c);
 /* What the prices of such kernels depend on, for n rows a head. */
 struct price_shape family_price_shape(const struct target *t, const struct kernel_config *c,

@@ -6,10 +6,21 @@
 
 enum { EMIT_MAX_PHASES = 8 };
 
+/* Arguments that the entry of a phase receives: struct abi_args, or struct hopper_args (templates/cuda/hopper/args.h)
+   with the steps and the tensor maps of a pass. */
+enum phase_arguments {
+    PHASE_ARGS,
+    PHASE_HOPPER_FORWARD,
+    PHASE_HOPPER_DQ,
+    PHASE_HOPPER_DKV,
+    PHASE_ARGUMENTS
+};
+
 struct phase {
     char entry[40];
     enum abi_over over;
     uint32_t threads, shared_bytes; /* CUDA */
+    enum phase_arguments arguments;
 };
 
 struct launch_record {

@@ -3,6 +3,7 @@
    classes and the rest (classes.c), whichever is cheaper; heads and layers only share the work lists. */
 #include "gen/plan/builder.h"
 #include "gen/plan/internal.h"
+#include "gen/steps/steps.h"
 #include "masks/base/memory.h"
 #include <math.h>
 #include <stdlib.h>
@@ -145,10 +146,26 @@ void builder_begin(struct builder *b, const struct plan *p, struct plan_pass *pa
     pass->fragments = b->row_block->fragments = builder_can(b, SKIPS_FRAGMENTS);
 }
 
-static int build_pass(struct plan *p, struct plan_pass *pass, const struct mask *m,
-                      const struct plan_way *way, struct error *e)
+/* The pattern as the pass sees it: null with *e set. */
+static struct pattern *pattern_of(const struct plan_problem *problem, bool transposed,
+                                  uint32_t which, struct error *e)
+{
+    struct pattern *own = problem->mask->pattern[which];
+    if (!transposed)
+        return own;
+    if (!problem->transposes)
+        return pattern_transpose(own, e);
+    if (!problem->transposes[which])
+        problem->transposes[which] = pattern_transpose(own, e);
+    return problem->transposes[which];
+}
+
+static int build_pass(struct plan *p, struct plan_pass *pass,
+                      const struct plan_problem *problem, const struct plan_way *way,
+                      struct error *e)
 {
     const bool transposed = pass == &p->transposed;
+    const struct mask *m = problem->mask;
     struct builder b;
     int failed = 0;
     builder_begin(&b, p, pass, transposed);
@@ -160,12 +177,10 @@ static int build_pass(struct plan *p, struct plan_pass *pass, const struct mask 
     b.lines_too |= way->than || way->prices != p->machine;
     pass->lines_only = b.lines_only = choose_lines(&b, p, m, way);
     for (uint32_t k = 0; k < m->n_patterns && !failed; k++) {
-        struct pattern *transpose = transposed ? pattern_transpose(m->pattern[k], e) : NULL;
-        if (transposed && !transpose)
-            failed = -1;
-        else
-            failed = build_pattern(&b, p, transpose ? transpose : m->pattern[k], k, e);
-        pattern_destroy(transpose);
+        struct pattern *pattern = pattern_of(problem, transposed, k, e);
+        failed = pattern ? build_pattern(&b, p, pattern, k, e) : -1;
+        if (transposed && !problem->transposes)
+            pattern_destroy(pattern);
     }
     builder_finish(&b);
     if (failed)
@@ -235,13 +250,12 @@ struct plan *plan_empty(const struct plan_problem *problem, struct error *e)
 struct plan *plan_of_way(const struct plan_problem *problem, const struct plan_way *way,
                          struct error *e)
 {
-    const struct mask *m = problem->mask;
     struct plan *p = plan_empty(problem, e);
     if (!p)
         return NULL;
-    int failed = build_pass(p, &p->forward, m, way, e);
+    int failed = build_pass(p, &p->forward, problem, way, e);
     if (!failed && p->config.request.backward)
-        failed = build_pass(p, &p->transposed, m, way, e);
+        failed = build_pass(p, &p->transposed, problem, way, e);
     plan_note_config(p, problem->config);
     if (!failed)
         return p;
@@ -255,6 +269,8 @@ void plan_destroy(struct plan *p)
         return;
     tables_finish(&p->forward);
     tables_finish(&p->transposed);
+    for (int k = 0; k < PASSES; k++)
+        steps_finish(&p->steps[k]);
     free(p->at);
     free(p);
 }

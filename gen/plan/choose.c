@@ -68,8 +68,8 @@ struct plan *plan_build(const struct mask *m, const struct target *t,
 {
     static const struct plan_options cheapest;
     struct kernel_config config = {.request = *r};
-    const struct plan_problem problem = {m, t, &config, machine};
     o = o ? o : &cheapest;
+    const struct plan_problem problem = {m, t, &config, machine, .by_rates = o->by_rates};
     struct plan *p = families_choose(&problem, o->family, &config, e);
     if (p && !o->plain)
         p = portfolio_build(&problem, p, o);
@@ -124,8 +124,10 @@ struct plan *plan_of_tables(const struct mask *m, const struct target *t,
     describe_tables(shell, forward, &shell->forward);
     describe_tables(shell, transposed, &shell->transposed);
     ret = mix_row_blocks(&problem, &shell, 1, e);
-    if (ret)
+    if (ret) {
         plan_note_config(ret, &config);
+        plan_add_steps(ret);
+    }
     struct plan_pass *const pass[] = {&shell->forward, &shell->transposed};
     for (int k = 0; k < 2; k++) {
         free(pass[k]->summary);
@@ -146,14 +148,15 @@ static bool suit(const struct target *a, const struct target *b, const struct ke
            (family_can(a, c) & asked) == (family_can(b, c) & asked);
 }
 
-bool plan_suits(const struct plan *p, const struct target *t, const struct kernel_request *r)
+bool plan_suits(const struct plan *p, const struct target *t, const struct kernel_request *r,
+                const struct kernel_family *asked)
 {
     struct kernel_config ours[PAIRS_MOST], theirs[PAIRS_MOST];
     const struct kernel_config config = {.request = *r};
     const struct plan_problem here = {.target = p->target, .config = &config},
                               there = {.target = t, .config = &config};
-    const uint32_t count = families_list(&here, NULL, ours);
-    if (p->target->kind != t->kind || count != families_list(&there, NULL, theirs))
+    const uint32_t count = families_list(&here, asked, ours);
+    if (p->target->kind != t->kind || count != families_list(&there, asked, theirs))
         return false;
     for (uint32_t k = 0; k < count; k++)
         if (ours[k].forward != theirs[k].forward || ours[k].backward != theirs[k].backward ||

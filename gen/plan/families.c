@@ -3,11 +3,13 @@
    what the others would have cost. */
 #include "gen/cost/margins.h"
 #include "gen/plan/internal.h"
+#include "masks/base/memory.h"
 #include <math.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
-enum { FULL_TOKENS = 1 << 16 };
+enum { ROWS_KEPT = 1 << 20 /* of transposes */ };
 
 /* The families that take a pass, or of these the one that is asked for. */
 static uint32_t list_pass(const struct plan_problem *problem, enum family_pass pass,
@@ -15,10 +17,16 @@ static uint32_t list_pass(const struct plan_problem *problem, enum family_pass p
                           const struct kernel_family *ret[FAMILIES_MOST])
 {
     const struct kernel_request *r = &problem->config->request;
-    if (!asked || !asked->applies(problem->target, r, pass))
-        return family_list(problem->target, r, pass, ret);
-    ret[0] = asked;
-    return 1;
+    uint32_t count = 0;
+    if (asked && asked->applies(problem->target, r, pass)) {
+        ret[0] = asked;
+        return 1;
+    }
+    const uint32_t all = family_list(problem->target, r, pass, ret);
+    for (uint32_t k = 0; k < all; k++)
+        if (!problem->by_rates || !ret[k]->step_shapes)
+            ret[count++] = ret[k];
+    return count;
 }
 
 static bool takes_some(const struct plan_problem *problem, const struct kernel_family *f)
@@ -28,10 +36,12 @@ static bool takes_some(const struct plan_problem *problem, const struct kernel_f
            (r->backward && f->applies(problem->target, r, FAMILY_BACKWARD));
 }
 
-/* Both passes go over one plan: row blocks have the same height. */
+/* Both passes go over one plan: row blocks have the same height. Some families do both passes or none. */
 static bool share_plan(const struct target *t, const struct kernel_config *c)
 {
-    return !c->backward ||
+    if (!c->backward || c->forward == c->backward)
+        return true;
+    return !c->forward->alone && !c->backward->alone &&
            c->forward->shape(t, c).block_rows == c->backward->shape(t, c).block_rows;
 }
 
@@ -77,8 +87,7 @@ uint32_t families_list(const struct plan_problem *problem, const struct kernel_f
 /* Seconds of both passes over all layers, with as many sequences as fill a GPU. */
 static double seconds_of(const struct plan *p)
 {
-    const uint32_t batch =
-        p->machine->kind == TARGET_CUDA && p->n < FULL_TOKENS ? FULL_TOKENS / p->n : 1;
+    const uint32_t batch = plan_full_batch(p);
     double sum = 0;
     for (uint32_t layer = 0; layer < p->layers; layer++)
         for (int backward = 0; backward <= p->config.request.backward; backward++)
@@ -155,22 +164,38 @@ static int check_asked(const struct plan_problem *problem, const struct kernel_f
         problem->config->request.head_dim, asked->takes);
 }
 
+/* Makes the plans that can be made; returns how many. Of several that are made transposes are kept, unless these are many. */
+static uint32_t make_plans(const struct plan_problem *problem, struct kernel_config *list,
+                           uint32_t pairs, struct plan *ret[PAIRS_MOST], struct error *e)
+{
+    const struct mask *m = problem->mask;
+    const bool keep = pairs > 1 && (uint64_t)m->n * m->n_patterns <= ROWS_KEPT;
+    struct pattern **transposes = keep ? memory_new(m->n_patterns, sizeof *transposes) : NULL;
+    uint32_t count = 0;
+    for (uint32_t k = 0; k < pairs; k++) {
+        struct plan_problem own = *problem;
+        own.config = &list[k];
+        own.transposes = transposes;
+        ret[count] = plan_of_heights(&own, e);
+        if (ret[count])
+            plan_add_steps(ret[count++]);
+    }
+    for (uint32_t k = 0; k < m->n_patterns && keep; k++)
+        pattern_destroy(transposes[k]);
+    free(transposes);
+    return count;
+}
+
 struct plan *families_choose(const struct plan_problem *problem,
                              const struct kernel_family *asked, struct kernel_config *ret,
                              struct error *e)
 {
     struct kernel_config list[PAIRS_MOST];
     struct plan *plan[PAIRS_MOST], *won;
-    uint32_t count = 0;
     if (check_asked(problem, asked, e))
         return NULL;
     const uint32_t pairs = families_list(problem, asked, list);
-    for (uint32_t k = 0; k < pairs; k++) {
-        struct plan_problem own = *problem;
-        own.config = &list[k];
-        plan[count] = plan_of_heights(&own, e);
-        count += plan[count] != NULL;
-    }
+    const uint32_t count = make_plans(problem, list, pairs, plan, e);
     if (!count)
         return NULL;
     won = take_cheapest(plan, count);
@@ -178,5 +203,6 @@ struct plan *families_choose(const struct plan_problem *problem,
     ret->forward = won->config.forward;
     ret->backward = won->config.backward;
     ret->tall = won->config.tall;
+    memcpy(ret->step_shape, won->config.step_shape, sizeof ret->step_shape);
     return won;
 }

@@ -2,6 +2,7 @@
 /* Between the files of gen/plan. */
 #pragma once
 #include "gen/plan/plan.h"
+#include "gen/steps/steps.h"
 
 /* Orders every layer's (head, item) pairs. Layers whose heads have the same masks share one list. And
    lists the items of each head. */
@@ -29,6 +30,9 @@ struct plan_problem {
     const struct target *target;
     const struct kernel_config *config; /* with its families; row blocks are tall or not */
     const struct machine *machine;      /* whose prices are told */
+    bool by_rates;                      /* as in struct plan_options */
+    struct pattern **
+        transposes; /* [mask patterns], for all plans of the problem, each made by the first; null: none is kept */
 };
 /* A plan without tables, or null with *e set. */
 struct plan *plan_empty(const struct plan_problem *problem, struct error *e);
@@ -75,6 +79,20 @@ struct plan *mix_row_blocks(const struct plan_problem *problem, struct plan *con
 /* Seconds of one pass over a layer. */
 double predict_pass(const struct plan *p, enum machine_pass pass, uint32_t layer,
                     uint32_t batch, uint32_t threads);
+
+/* Sequences that fill a GPU; 1 on a CPU. */
+uint32_t plan_full_batch(const struct plan *p);
+/* Where kernels read steps (plan_steps.c): makes the steps of each pass by the shape with the least predicted time, and tells
+   the summaries what these take. */
+void plan_add_steps(struct plan *p);
+bool plan_reads_steps(const struct plan *p);
+struct step_launch plan_step_launch(const struct plan *p, enum machine_pass pass,
+                                    uint32_t batch);
+/* Seconds of a pass over a layer; of a launch of so many heads of one mask, and of a dense mask. */
+double predict_steps(const struct plan *p, enum machine_pass pass, uint32_t layer,
+                     uint32_t batch);
+double predict_steps_mask(const struct plan *p, bool backward, uint32_t which, double heads);
+double predict_steps_dense(const struct plan *p, bool backward, double heads);
 
 /* Threads of a CPU, as asked for; blocks of a GPU. */
 uint32_t predict_workers(const struct plan *p, uint32_t threads);

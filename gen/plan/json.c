@@ -94,6 +94,20 @@ static json_t *launch(const struct plan *p, bool backward, uint32_t batch, uint3
                      number(plan_floor(p, backward, 0, batch, threads)));
 }
 
+/* By pass; empty where kernels read items. */
+static json_t *steps(const struct plan *p, uint32_t batch)
+{
+    const struct step_shape *shape[STEP_SHAPES_MOST];
+    json_t *j = json_object();
+    for (int k = 0; k < PASSES; k++) {
+        const struct step_launch l = plan_step_launch(p, (enum machine_pass)k, batch);
+        if (family_step_shapes(p->target, &p->config, l.pass, shape))
+            json_object_set_new(j, pass_names[k],
+                                steps_json(&l, shape[p->config.step_shape[k]], &p->steps[k]));
+    }
+    return j;
+}
+
 json_t *plan_json(const struct plan *p, uint32_t batch, uint32_t threads)
 {
     json_t *j = json_object(), *masks = json_array();
@@ -111,6 +125,10 @@ json_t *plan_json(const struct plan *p, uint32_t batch, uint32_t threads)
     json_object_set_new(j, "forward", launch(p, false, batch, threads));
     if (p->config.request.backward)
         json_object_set_new(j, "backward", launch(p, true, batch, threads));
+    json_t *tables = steps(p, batch);
+    if (json_object_size(tables))
+        json_object_set(j, "steps", tables);
+    json_decref(tables);
     for (uint32_t k = 0; k < p->n_masks; k++) {
         json_array_append_new(masks, entry(p, k, false, batch, threads));
         if (p->config.request.backward)

@@ -6,6 +6,7 @@
 #include "gen/cost/price.h"
 #include "gen/family/family.h"
 #include "gen/tables/pass.h"
+#include "gen/tables/steps.h"
 #include "gen/target.h"
 #include "masks/base/text.h"
 #include "masks/mask.h"
@@ -53,6 +54,7 @@ struct plan {
     struct price price[PASSES];
     uint32_t in_flight[PASSES];           /* row blocks at a time on a GPU */
     struct plan_pass forward, transposed; /* transposed is empty without request.backward */
+    struct plan_steps steps[PASSES];      /* by enum machine_pass; PASS_DKV over `transposed` */
 };
 
 /* Where row blocks come from several plans. */
@@ -69,6 +71,8 @@ struct plan_options {
     const char *forward, *transposed;
     /* Null, or the family of all passes that it takes; one that takes none is an error. */
     const struct kernel_family *family;
+    bool
+        by_rates; /* only kernels that rates price: none that read steps, unless they are asked for */
 };
 
 /* A new plan, checked against the mask in debug builds, or null with *e set. Of several plans that kernels
@@ -94,8 +98,9 @@ uint32_t plan_choices(const struct mask *m, const struct target *t,
                       const struct kernel_request *r, const struct machine *machine,
                       const struct kernel_family *family, struct plan_choice *ret,
                       uint32_t most, struct error *e);
-/* Would it be the same for another target, the request and the machine the same? */
-bool plan_suits(const struct plan *p, const struct target *t, const struct kernel_request *r);
+/* True if it would be the same for another target, with the same request, machine and asked family (or null). */
+bool plan_suits(const struct plan *p, const struct target *t, const struct kernel_request *r,
+                const struct kernel_family *asked);
 void plan_destroy(struct plan *p);
 
 /* Decodes the binary tables and compares them with the mask bit for bit, both directions; also that

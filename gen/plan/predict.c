@@ -210,6 +210,8 @@ double predict_pass(const struct plan *p, enum machine_pass pass, uint32_t layer
                     uint32_t batch, uint32_t threads)
 {
     uint32_t workers = predict_workers(p, threads);
+    if (plan_reads_steps(p))
+        return predict_steps(p, pass, layer, batch);
     struct effort e = plan_effort(p, pass, layer, batch, workers);
     double stream = e.count[UNIT_STREAM] * p->price[pass].stream +
                     e.count[UNIT_EXPOSED] * p->price[pass].exposed;
@@ -277,6 +279,10 @@ double plan_predict_dense(const struct plan *p, bool backward, uint32_t layer, u
                           uint32_t threads)
 {
     double seconds[PASSES] = {0};
+    if (plan_reads_steps(p))
+        return clamp_dense(
+            predict_steps_dense(p, is_backward(p, backward), (double)p->heads * batch),
+            plan_predict(p, backward, layer, batch, threads));
     for (int k = 0; k < PASSES; k++)
         if (k != PASS_DKV || p->config.request.backward)
             seconds[k] = layer_seconds(p, (enum machine_pass)k, layer, true) / p->heads;
@@ -310,6 +316,11 @@ struct mask_times mask_times(const struct plan *p, uint32_t which, bool backward
     if (ret.heads == p->heads) {
         ret.predicted = plan_predict(p, backward, ret.layer, batch, threads);
         ret.dense = plan_predict_dense(p, backward, ret.layer, batch, threads);
+        return ret;
+    }
+    if (plan_reads_steps(p)) {
+        ret.predicted = fmax(ret.floor, predict_steps_mask(p, backward, which, heads));
+        ret.dense = fmax(ret.predicted, predict_steps_dense(p, backward, heads));
         return ret;
     }
     double ours[PASSES] = {0}, dense[PASSES] = {0};

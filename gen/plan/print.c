@@ -79,6 +79,20 @@ static void add_launch(const struct plan *p, bool backward, uint32_t batch, uint
     text_add(out, "\n");
 }
 
+/* Families that the target would have with another driver. */
+static void add_missing(const struct plan *p, struct text *out)
+{
+    const struct target *whole = target_find(p->target->name, NULL);
+    for (const struct kernel_family *const *f = kernel_families;
+         p->target->no_tensor_maps && *f; f++)
+        if ((*f)->applies(whole, &p->config.request, FAMILY_FORWARD) &&
+            !(*f)->applies(p->target, &p->config.request, FAMILY_FORWARD))
+            text_add(out,
+                     "  without %s: the NVIDIA driver of this machine has no "
+                     "cuTensorMapEncodeTiled; install one for CUDA 12 or later\n",
+                     (*f)->name);
+}
+
 static void add_families(const struct plan *p, struct text *out)
 {
     const struct kernel_config *c = &p->config;
@@ -86,6 +100,16 @@ static void add_families(const struct plan *p, struct text *out)
     if (c->request.backward)
         text_add(out, ", backward by %s", family_of(p->target, c, FAMILY_BACKWARD)->name);
     text_add(out, c->tall ? ", row blocks of %u rows\n" : "\n", p->block_rows);
+}
+
+static void add_steps(const struct plan *p, uint32_t batch, struct text *out)
+{
+    const struct step_shape *shape[STEP_SHAPES_MOST];
+    for (int k = 0; k < PASSES; k++) {
+        const struct step_launch l = plan_step_launch(p, (enum machine_pass)k, batch);
+        if (family_step_shapes(p->target, &p->config, l.pass, shape))
+            steps_print(&l, shape[p->config.step_shape[k]], &p->steps[k], out);
+    }
 }
 
 static void add_head(const struct plan *p, uint32_t batch, uint32_t threads, struct text *out)
@@ -116,9 +140,11 @@ static void add_head(const struct plan *p, uint32_t batch, uint32_t threads, str
     }
     text_add(out, p->layers > 1 ? "; times of layer 0\n" : "\n");
     add_families(p, out);
+    add_missing(p, out);
     add_launch(p, false, batch, threads, out);
     if (r->backward)
         add_launch(p, true, batch, threads, out);
+    add_steps(p, batch, out);
 }
 
 static void add_figures(const struct plan_summary *s, struct text *out)

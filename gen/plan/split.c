@@ -2,7 +2,7 @@
 /* A step is promising where many more entries lie on the diagonals at its multiples than would by
    chance. Rows that see far more than the others (global tokens) take no part: they are whole rows,
    and in a class they would only be cut up. */
-#include "gen/plan/split.h"
+#include "gen/plan/builder.h"
 #include "masks/base/memory.h"
 #include <stdlib.h>
 #include <string.h>

@@ -3,47 +3,6 @@
 #include "masks/base/memory.h"
 #include <stdlib.h>
 #include <string.h>
-#include <xxhash.h>
-
-static uint64_t find_slot(const struct plan_pass *t, const struct pattern_index *index,
-                          const u32 *words, uint32_t block_rows)
-{
-    size_t bytes = block_rows * sizeof *words;
-    uint64_t at = XXH3_64bits(words, bytes) & (index->capacity - 1);
-    while (index->slot[at] &&
-           memcmp(t->patterns + (size_t)(index->slot[at] - 1) * block_rows, words, bytes))
-        at = (at + 1) & (index->capacity - 1);
-    return at;
-}
-
-static void grow_index(const struct plan_pass *t, struct pattern_index *index,
-                       uint32_t block_rows)
-{
-    index->capacity = index->capacity ? 2 * index->capacity : 256;
-    free(index->slot);
-    index->slot = memory_new(index->capacity, sizeof *index->slot);
-    for (uint64_t k = 0; k < t->n_patterns; k++)
-        index->slot[find_slot(t, index, t->patterns + k * block_rows, block_rows)] =
-            (u32)(k + 1);
-}
-
-/* 1 + index of these words among the pass's patterns. */
-static u32 intern(struct plan_pass *t, struct pattern_index *index, const u32 *words,
-                  uint32_t block_rows)
-{
-    if (2 * (t->n_patterns + 1) > index->capacity)
-        grow_index(t, index, block_rows);
-    uint64_t at = find_slot(t, index, words, block_rows);
-    if (index->slot[at])
-        return index->slot[at];
-    if (t->n_patterns == t->patterns_capacity) {
-        t->patterns_capacity = t->patterns_capacity ? 2 * t->patterns_capacity : 16;
-        t->patterns =
-            memory_resize(t->patterns, t->patterns_capacity, block_rows * sizeof *words);
-    }
-    memcpy(t->patterns + t->n_patterns * block_rows, words, block_rows * sizeof *words);
-    return index->slot[at] = (u32)++t->n_patterns;
-}
 
 static void add_piece(struct plan_pass *t, struct abi_item *item, struct abi_piece piece)
 {
@@ -69,7 +28,7 @@ static u32 intern_of_draft(struct plan_pass *t, struct pattern_index *index,
 {
     if (!pattern)
         return 0;
-    return intern(t, index, d->words + (size_t)(pattern - 1) * block_rows, block_rows);
+    return pattern_intern(t, index, d->words + (size_t)(pattern - 1) * block_rows, block_rows);
 }
 
 static void add_gather(struct plan_pass *t, struct pattern_index *index, uint32_t block_rows,

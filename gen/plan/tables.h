@@ -1,13 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The growing tables of one pass. Patterns are stored once for the whole pass. */
+/* The growing tables of one pass. */
 #pragma once
 #include "gen/lowering/lowering.h"
 #include "gen/plan/plan.h"
-
-struct pattern_index {
-    u32 *slot; /* 1 + index of a pattern, or 0; open addressing, a power of two */
-    uint64_t capacity;
-};
+#include "gen/tables/pattern_index.h"
 
 /* Writes a draft (pieces of the row block's owned rows) as one item. */
 void tables_add_row_block(struct plan_pass *t, struct pattern_index *index,

@@ -2,9 +2,11 @@
 /* The kernel file (.mkb): a safetensors file with the mask, the plan's tables for each target
    kind, the code for each target and the record of how to launch it, under one checksum. */
 #pragma once
+#include "gen/cost/machine.h"
 #include "gen/family/launch.h"
 #include "gen/request.h"
 #include "gen/tables/pass.h"
+#include "gen/tables/steps.h"
 #include "masks/mask.h"
 #include <stdint.h>
 
@@ -49,6 +51,7 @@ struct artifact_plan {
     char *text;                           /* plan_print's */
     char *json;                           /* plan_json's, compact */
     struct plan_pass forward, transposed; /* summaries stay null: they are in text and json */
+    struct plan_steps steps[PASSES];      /* by enum machine_pass */
 };
 
 struct artifact {

@@ -50,100 +50,6 @@ static int read_identity(struct reader *r, const uint8_t *bytes, uint64_t size)
     return 0;
 }
 
-/* ---- plans ---- */
-
-static int take_tables(struct reader *r, const char *prefix, const struct mask *m,
-                       uint32_t block_rows, struct plan_pass *ret)
-{
-    struct plan_extent extent = {0};
-    struct plan_table table[PLAN_TABLES];
-    plan_tables(ret, &extent, block_rows, table);
-    for (int k = 0; k < PLAN_TABLES; k++) {
-        char name[64];
-        snprintf(name, sizeof name, "%s/%s", prefix, table[k].name);
-        if (artifact_take(r, name, table[k].dtype, table[k].columns == 1 ? 0 : table[k].columns,
-                          table[k].data, table[k].count) < 0)
-            return -1;
-    }
-    if (extent.item_first != (uint64_t)m->n_patterns + 1 || extent.layer_work != m->layers)
-        return error_set(r->e, ERROR_INPUT, "%s: %s does not fit the mask", r->path, prefix);
-    return 0;
-}
-
-static int read_pass(struct reader *r, const struct datum *j, const char *prefix,
-                     const struct mask *m, uint32_t block_rows, struct plan_pass *ret)
-{
-    char where[512];
-    int64_t max_cols = datum_integer(datum_member(j, "max_cols"));
-    int64_t uses = datum_integer(datum_member(j, "uses"));
-    int64_t partial_slots = datum_integer(datum_member(j, "seats"));
-    snprintf(where, sizeof where, "%.400s: %s", r->path, prefix);
-    if (take_tables(r, prefix, m, block_rows, ret) < 0)
-        return -1;
-    ret->max_cols = (uint32_t)max_cols;
-    ret->uses = (uint32_t)uses;
-    ret->partial_slots = (uint32_t)partial_slots;
-    if (max_cols != ret->max_cols || uses != ret->uses || partial_slots != ret->partial_slots)
-        return error_set(r->e, ERROR_INPUT, "%s: sums are out of range", where);
-    return pass_check(ret, m, block_rows, where, r->e);
-}
-
-static int read_plan_texts(struct reader *r, uint32_t k, struct artifact_plan *ret)
-{
-    char name[32];
-    snprintf(name, sizeof name, "plan%u/text", k);
-    ret->text = (char *)safetensors_metadata(r->file, name);
-    snprintf(name, sizeof name, "plan%u/json", k);
-    ret->json = (char *)safetensors_metadata(r->file, name);
-    return ret->text && ret->json
-               ? 0
-               : error_set(r->e, ERROR_INPUT, "%s: plan %u has no text", r->path, k);
-}
-
-static int read_plan(struct reader *r, const struct datum *j, uint32_t k,
-                     const struct artifact *a, struct artifact_plan *ret)
-{
-    char name[32];
-    const char *machine = datum_text(datum_member(j, "machine"));
-    int64_t rows = datum_integer(datum_member(j, "strip_rows"));
-    if (!machine || strlen(machine) >= sizeof ret->machine || rows < 32 ||
-        rows > ABI_MAX_BLOCK_ROWS || rows % 32)
-        return error_set(r->e, ERROR_INPUT, "%s: plan %u is of an unknown shape", r->path, k);
-    strcpy(ret->machine, machine);
-    ret->block_rows = (uint32_t)rows;
-    snprintf(name, sizeof name, "plan%u/forward", k);
-    if (read_plan_texts(r, k, ret) < 0 ||
-        read_pass(r, datum_member(j, "forward"), name, a->mask, ret->block_rows,
-                  &ret->forward) < 0)
-        return -1;
-    snprintf(name, sizeof name, "plan%u/transposed", k);
-    return a->request.backward ? read_pass(r, datum_member(j, "transposed"), name, a->mask,
-                                           ret->block_rows, &ret->transposed)
-                               : 0;
-}
-
-/* The length of a metadata list of 1 .. ARTIFACT_MAX_TARGETS entries, or -1. */
-static int count_list(struct reader *r, const struct datum *list, const char *what,
-                      uint32_t *ret)
-{
-    size_t count = datum_count(list);
-    if (count < 1 || count > ARTIFACT_MAX_TARGETS)
-        return error_set(r->e, ERROR_INPUT, "%s: %zu %s, not 1..%d", r->path, count, what,
-                         ARTIFACT_MAX_TARGETS);
-    *ret = (uint32_t)count;
-    return 0;
-}
-
-static int read_plans(struct reader *r, struct artifact *a)
-{
-    struct datum *list = artifact_take_json(r, "plans");
-    int result = list ? count_list(r, list, "plans", &a->n_plans) : -1;
-    for (uint32_t k = 0; result == 0 && k < a->n_plans; k++)
-        result = read_plan(r, datum_at(list, k), k, a, &a->plan[k]);
-    datum_destroy(list);
-    return result;
-}
-
 /* ---- targets ---- */
 
 /* As many as are there: one that stands behind a gap is a tensor that nobody takes. */
@@ -208,6 +114,26 @@ static void count_panels(const struct artifact *a, const struct artifact_target 
     p->transposed.panel_cols = cpu_panel_cols(&p->transposed);
 }
 
+/* Phases that receive steps have them, for as many warpgroups as they have threads. */
+static int check_phases(const struct phase *phase, uint32_t count,
+                        const struct artifact_plan *p, const char *where, struct error *e)
+{
+    enum { WARPGROUP = 128 };
+    static const enum machine_pass pass_of[PHASE_ARGUMENTS] = {
+        [PHASE_HOPPER_FORWARD] = PASS_FORWARD,
+        [PHASE_HOPPER_DQ] = PASS_DQ,
+        [PHASE_HOPPER_DKV] = PASS_DKV,
+    };
+    for (uint32_t k = 0; k < count; k++) {
+        const struct plan_steps *t = &p->steps[pass_of[phase[k].arguments]];
+        if (phase[k].arguments != PHASE_ARGS &&
+            (!t->warpgroups || (phase[k].threads - 1) / WARPGROUP != t->warpgroups))
+            return error_set(e, ERROR_INPUT, "%s: %s has no steps of its shape", where,
+                             phase[k].entry);
+    }
+    return 0;
+}
+
 static int read_target(struct reader *r, const struct datum *j, struct artifact *a, uint32_t k)
 {
     struct artifact_target *t = &a->target[k];
@@ -225,7 +151,9 @@ static int read_target(struct reader *r, const struct datum *j, struct artifact 
     if ((p->forward.uses | p->transposed.uses) & ABI_SPLIT && !t->launch.partial_row)
         return error_set(r->e, ERROR_INPUT, "%s: %s has no room for what partial items leave",
                          where, t->name);
-    if (check_kernels(a, t, where, r->e) < 0)
+    if (check_phases(t->launch.forward, t->launch.n_forward, p, where, r->e) < 0 ||
+        check_phases(t->launch.backward, t->launch.n_backward, p, where, r->e) < 0 ||
+        check_kernels(a, t, where, r->e) < 0)
         return -1;
     count_panels(a, t, &a->plan[t->plan]);
     return take_code(r, t);
@@ -234,7 +162,7 @@ static int read_target(struct reader *r, const struct datum *j, struct artifact 
 static int read_targets(struct reader *r, struct artifact *a)
 {
     struct datum *list = artifact_take_json(r, "targets");
-    int result = list ? count_list(r, list, "targets", &a->n_targets) : -1;
+    int result = list ? artifact_count_list(r, list, "targets", &a->n_targets) : -1;
     for (uint32_t k = 0; result == 0 && k < a->n_targets; k++)
         result = read_target(r, datum_at(list, k), a, k);
     datum_destroy(list);
@@ -262,7 +190,7 @@ static int read_all(struct reader *r, struct artifact *a, const uint8_t *bytes, 
         return error_set(r->e, ERROR_INPUT,
                          "%s: its numbers of keys and key heads do not fit the mask", r->path);
     a->request.length = a->mask->n;
-    if (read_plans(r, a) < 0 || read_targets(r, a) < 0)
+    if (artifact_read_plans(r, a) < 0 || read_targets(r, a) < 0)
         return -1;
     if (r->taken != r->file->n_tensors)
         return error_set(r->e, ERROR_INPUT, "%s: holds tensors that no kernel file has",

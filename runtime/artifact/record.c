@@ -19,6 +19,8 @@ const char *const over_names[ABI_OVERS] = {
     "forward late", "transposed late", "soft",       "key heads",
 };
 const char *const transform_names[] = {"softmax", "sparsegen"};
+const char *const arguments_names[PHASE_ARGUMENTS] = {"args", "hopper forward", "hopper dq",
+                                                      "hopper dkv"};
 
 static int find_name(const char *const *names, int count, const char *name)
 {
@@ -153,6 +155,24 @@ static int read_entry(const struct datum *j, char *ret, size_t capacity, const s
                                           "%s: entry point without a proper name", at->where);
 }
 
+/* A missing member is PHASE_ARGS. */
+static int read_arguments(const struct datum *j, bool backward, struct phase *ret,
+                          const struct place *at)
+{
+    char name[16];
+    if (!datum_member(j, "arguments"))
+        return 0;
+    if (read_text(j, "arguments", name, sizeof name, at) < 0)
+        return -1;
+    int which = find_name(arguments_names, PHASE_ARGUMENTS, name);
+    if (which == NAMES_END ||
+        (which != PHASE_ARGS && (which == PHASE_HOPPER_FORWARD) == backward))
+        return error_set(at->e, ERROR_INPUT, "%s: a phase cannot receive '%s'", at->where,
+                         name);
+    ret->arguments = (enum phase_arguments)which;
+    return 0;
+}
+
 static int read_phase(const struct datum *j, bool backward, struct phase *ret,
                       const struct place *at)
 {
@@ -168,7 +188,7 @@ static int read_phase(const struct datum *j, bool backward, struct phase *ret,
         return error_set(at->e, ERROR_INPUT, "%s: a phase cannot go over '%s'", at->where,
                          over);
     ret->over = (enum abi_over)which;
-    return 0;
+    return read_arguments(j, backward, ret, at);
 }
 
 /* `most` 0: the list must be empty, else it holds 1 .. most phases. */

@@ -15,11 +15,14 @@ json_t *kernel_request_json(const struct kernel_request *f)
 static json_t *phases_json(const struct phase *p, uint32_t count)
 {
     json_t *list = json_array();
-    for (uint32_t i = 0; i < count; i++)
-        json_array_append_new(list, json_pack("{s:s, s:s, s:I, s:I}", "entry", p[i].entry,
-                                              "over", over_names[p[i].over], "threads",
-                                              (json_int_t)p[i].threads, "shared_bytes",
-                                              (json_int_t)p[i].shared_bytes));
+    for (uint32_t i = 0; i < count; i++) {
+        json_t *j = json_pack("{s:s, s:s, s:I, s:I}", "entry", p[i].entry, "over",
+                              over_names[p[i].over], "threads", (json_int_t)p[i].threads,
+                              "shared_bytes", (json_int_t)p[i].shared_bytes);
+        if (p[i].arguments) /* left out where all families have it: old files stay as they are */
+            json_object_set_new(j, "arguments", json_string(arguments_names[p[i].arguments]));
+        json_array_append_new(list, j);
+    }
     return list;
 }
 

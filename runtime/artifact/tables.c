@@ -26,6 +26,19 @@ void plan_tables(struct plan_pass *p, struct plan_extent *x, uint32_t block_rows
     };
     memcpy(ret, tables, sizeof tables);
 }
+
+void step_tables(struct plan_steps *t, struct plan_extent *x,
+                 struct plan_table ret[STEP_TABLES])
+{
+    const struct plan_table tables[STEP_TABLES] = {
+        {"groups",      "U32", sizeof *t->groups / 4, &t->groups,      &t->n_groups},
+        {"steps",       "U32", sizeof *t->steps / 4,  &t->steps,       &t->n_steps},
+        {"work",        "U32", sizeof *t->work / 4,   &t->work,        &t->n_work},
+        {"group_first", "U32", 1,                     &t->group_first, &x->item_first},
+        {"layer_work",  "U64", 2,                     &t->layer_work,  &x->layer_work},
+    };
+    memcpy(ret, tables, sizeof tables);
+}
 /* clang-format on */
 
 void image_name(const struct artifact_target *t, uint32_t index, char ret[IMAGE_NAME_BYTES])

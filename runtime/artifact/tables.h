@@ -6,7 +6,7 @@
 #include "masks/safetensors.h"
 #include "runtime/artifact/artifact.h"
 
-enum { PLAN_TABLES = 12, CHECKSUM_DIGITS = 32 };
+enum { PLAN_TABLES = 12, STEP_TABLES = 5, CHECKSUM_DIGITS = 32 };
 
 /* Counts that plan_pass does not hold itself: they follow from the mask. */
 struct plan_extent {
@@ -25,10 +25,19 @@ struct plan_table {
 void plan_tables(struct plan_pass *p, struct plan_extent *x, uint32_t block_rows,
                  struct plan_table ret[PLAN_TABLES]);
 
+/* The tables of steps of a pass; all are empty where its kernels read items. */
+void step_tables(struct plan_steps *t, struct plan_extent *x,
+                 struct plan_table ret[STEP_TABLES]);
+
 /* Every index of every table stays inside what it points into, and the sums agree. `where` names
    the file and the direction in messages. */
 int pass_check(const struct plan_pass *p, const struct mask *m, uint32_t block_rows,
                const char *where, struct error *e);
+
+/* The same for the steps of a pass, which `p` holds the items of and which pass_check() has passed: indices, columns and
+   live bits are inside of the mask, groups have each item of a mask once, and the work of a layer has each group once. */
+int steps_check(const struct plan_steps *t, const struct plan_pass *p, const struct mask *m,
+                const char *where, struct error *e);
 
 /* Each item may take the kernel that is named for it. Kernels are a target's: so is this check, of a plan that
    pass_check() has passed. */
@@ -42,7 +51,7 @@ struct place {
 };
 
 /* The structured metadata values. */
-extern const char *const over_names[], *const transform_names[];
+extern const char *const over_names[], *const transform_names[], *const arguments_names[];
 int kernel_request_read(const struct datum *j, struct kernel_request *ret,
                         const struct place *at);
 /* `features` decide whether there must be a backward pass. Fills all but code and source. */
@@ -74,3 +83,7 @@ int artifact_take(struct reader *r, const char *name, const char *dtype, uint64_
                   void *ret, uint64_t *ret_rows);
 struct datum *artifact_take_json(struct reader *r, const char *key); /* a new value, or null */
 struct mask *artifact_take_mask(struct reader *r);                   /* a new mask, or null */
+/* The length of a metadata list of 1 .. ARTIFACT_MAX_TARGETS entries; other lengths are an error. */
+int artifact_count_list(struct reader *r, const struct datum *list, const char *what,
+                        uint32_t *ret);
+int artifact_read_plans(struct reader *r, struct artifact *a);

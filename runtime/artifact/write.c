@@ -82,6 +82,18 @@ static void add_mask(struct writer *w, const struct mask *m)
         json_pack("{s:I, s:o}", "length", (json_int_t)m->n, "source", plain_text(m->source)));
 }
 
+static void add_tables(struct writer *w, const char *prefix, const struct plan_table *table,
+                       int count)
+{
+    for (int k = 0; k < count; k++) {
+        char name[64];
+        void *data;
+        memcpy(&data, table[k].data, sizeof data);
+        snprintf(name, sizeof name, "%s/%s", prefix, table[k].name);
+        add_tensor(w, name, table[k].dtype, *table[k].count, table[k].columns, data);
+    }
+}
+
 static void add_pass(struct writer *w, const char *prefix, const struct plan_pass *p,
                      uint32_t block_rows, const struct mask *m)
 {
@@ -89,13 +101,39 @@ static void add_pass(struct writer *w, const char *prefix, const struct plan_pas
     struct plan_extent extent = {(uint64_t)m->n_patterns + 1, m->layers};
     struct plan_table table[PLAN_TABLES];
     plan_tables(&copy, &extent, block_rows, table);
-    for (int k = 0; k < PLAN_TABLES; k++) {
-        char name[64];
-        void *data;
-        memcpy(&data, table[k].data, sizeof data);
-        snprintf(name, sizeof name, "%s/%s", prefix, table[k].name);
-        add_tensor(w, name, table[k].dtype, *table[k].count, table[k].columns, data);
+    add_tables(w, prefix, table, PLAN_TABLES);
+}
+
+static void add_steps(struct writer *w, uint32_t plan, const struct artifact_plan *p,
+                      const struct mask *m)
+{
+    for (int k = 0; k < PASSES; k++) {
+        struct plan_steps copy = p->steps[k];
+        struct plan_extent extent = {(uint64_t)m->n_patterns + 1, m->layers};
+        struct plan_table table[STEP_TABLES];
+        char prefix[48];
+        if (!copy.n_groups)
+            continue;
+        step_tables(&copy, &extent, table);
+        snprintf(prefix, sizeof prefix, "plan%u/steps/%s", plan, pass_names[k]);
+        add_tables(w, prefix, table, STEP_TABLES);
     }
+}
+
+/* Row blocks of a group and slots of a step, for each pass. */
+static json_t *steps_json(const struct artifact_plan *p)
+{
+    json_t *list = json_array();
+    for (int k = 0; k < PASSES; k++)
+        json_array_append_new(list, json_pack("[I, I]", (json_int_t)p->steps[k].warpgroups,
+                                              (json_int_t)p->steps[k].slots));
+    return list;
+}
+
+static bool has_steps(const struct artifact_plan *p)
+{
+    return p->steps[PASS_FORWARD].n_groups || p->steps[PASS_DQ].n_groups ||
+           p->steps[PASS_DKV].n_groups;
 }
 
 static json_t *pass_json(const struct plan_pass *p)
@@ -119,10 +157,13 @@ static void add_plans(struct writer *w, const struct artifact *a)
         snprintf(name, sizeof name, "plan%u/transposed", k);
         if (a->request.backward)
             add_pass(w, name, &p->transposed, p->block_rows, a->mask);
-        json_array_append_new(list, json_pack("{s:I, s:s, s:o, s:o}", "strip_rows",
-                                              (json_int_t)p->block_rows, "machine", p->machine,
-                                              "forward", pass_json(&p->forward), "transposed",
-                                              pass_json(&p->transposed)));
+        add_steps(w, k, p, a->mask);
+        json_t *j = json_pack("{s:I, s:s, s:o, s:o}", "strip_rows", (json_int_t)p->block_rows,
+                              "machine", p->machine, "forward", pass_json(&p->forward),
+                              "transposed", pass_json(&p->transposed));
+        if (has_steps(p))
+            json_object_set_new(j, "steps", steps_json(p));
+        json_array_append_new(list, j);
     }
     add_json(w, "plans", list);
 }

@@ -17,6 +17,8 @@ struct binary {
     char compiler[96];
     struct kernel_resources kernel[ARTIFACT_MAX_KERNELS];
     uint32_t n_kernels;
+    char remark
+        [128]; /* NVRTC: why ptxas serialises products of a kernel, compiled now; else empty */
 };
 
 /* Looks in the cache (null: none), then among the kernels compiled ahead (CPU targets; not where $MASKC_CC names a
@@ -69,6 +71,7 @@ const char *machine_cpu_target(const struct kernel_request *r);
 const char *machine_cuda_target(int ordinal);
 
 /* A target list ("cpu,sm_80,cuda") to table rows for such a kernel, without repeats. "cuda" is the
-   GPU here, "cuda:1" the second; without one "cuda" is sm_80, sm_90a and compute_80. */
+   GPU here, "cuda:1" the second, as far as its driver makes tensor maps; without one "cuda" is sm_80, sm_90a and
+   compute_80. */
 int targets_resolve(const char *list, const struct kernel_request *f, const struct target **ret,
                     uint32_t capacity, uint32_t *ret_count, struct error *e);

@@ -18,6 +18,7 @@ struct compilation {
     const struct target *t;
     struct code_image image[SOURCE_MAX_UNITS];
     int result[SOURCE_MAX_UNITS];
+    char remark[SOURCE_MAX_UNITS][128];
     struct error error[SOURCE_MAX_UNITS];
 };
 
@@ -42,9 +43,7 @@ static int create(const struct nvrtc *n, const struct source *s, uint32_t file,
     return r;
 }
 
-/* The error's text: one line, then the first lines of the compiler's log. */
-static int refuse(const struct nvrtc *n, struct nvrtc_program *p, const struct target *t,
-                  int code, struct error *e)
+static char *read_log(const struct nvrtc *n, struct nvrtc_program *p)
 {
     size_t size = 0;
     if (p)
@@ -52,8 +51,26 @@ static int refuse(const struct nvrtc *n, struct nvrtc_program *p, const struct t
     char *log = memory_new(size + 1, 1);
     if (size)
         n->nvrtcGetProgramLog(p, log);
+    return log;
+}
+
+/* Remarks C75xx of ptxas say that it serialises products; with C7519 it only adds a fence. */
+static void take_remark(const struct nvrtc *n, struct nvrtc_program *p, char ret[128])
+{
+    char *log = read_log(n, p);
+    for (const char *at = strstr(log, "(C75"); at; at = strstr(at + 1, "(C75"))
+        if (strncmp(at, "(C7519", strlen("(C7519")) && !ret[0])
+            snprintf(ret, 128, "%.*s", (int)strcspn(at, "\n"), at);
+    free(log);
+}
+
+/* The error's text: one line, then the first lines of the compiler's log. */
+static int refuse(const struct nvrtc *n, struct nvrtc_program *p, const struct target *t,
+                  int code, struct error *e)
+{
+    char *log = read_log(n, p);
     error_set(e, ERROR_FALSE, "NVRTC %s cannot compile the kernel for %s: %s%s%.2000s",
-              n->version, t->name, n->nvrtcGetErrorString(code), size > 1 ? "\n" : "", log);
+              n->version, t->name, n->nvrtcGetErrorString(code), log[0] ? "\n" : "", log);
     free(log);
     return -1;
 }
@@ -81,6 +98,7 @@ static void compile_unit(void *context, uint32_t k)
         code = n->nvrtcCompileProgram(p, 1, options);
     if (!code)
         code = take_code(n, p, c->t->ptx, &c->image[k]);
+    take_remark(n, p, c->remark[k]);
     if (code)
         c->result[k] = refuse(n, p, c->t, code, &c->error[k]);
     if (p)
@@ -137,6 +155,8 @@ static int collect(const struct compilation *c, uint32_t units, struct binary *b
     int r = 0;
     b->n_images = units;
     memcpy(b->image, c->image, sizeof b->image);
+    for (uint32_t k = 0; k < units && !b->remark[0]; k++)
+        memcpy(b->remark, c->remark[k], sizeof b->remark);
     for (uint32_t k = 0; k < units && r == 0; k++)
         if (c->result[k] < 0)
             r = error_set(e, c->error[k].kind, "%s", c->error[k].text);

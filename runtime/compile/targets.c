@@ -56,11 +56,8 @@ struct list {
     uint32_t capacity, count;
 };
 
-static int add(struct list *list, const char *name, struct error *e)
+static int add_row(struct list *list, const struct target *t, struct error *e)
 {
-    const struct target *t = target_find(name, e);
-    if (!t)
-        return -1;
     for (uint32_t k = 0; k < list->count; k++)
         if (list->target[k] == t)
             return 0;
@@ -68,6 +65,21 @@ static int add(struct list *list, const char *name, struct error *e)
         return error_set(e, ERROR_INPUT, "more than %u targets", list->capacity);
     list->target[list->count++] = t;
     return 0;
+}
+
+static int add(struct list *list, const char *name, struct error *e)
+{
+    const struct target *t = target_find(name, e);
+    return t ? add_row(list, t, e) : -1;
+}
+
+/* A GPU of this machine: what its driver cannot do is not planned. */
+static int add_here(struct list *list, const char *name, struct error *e)
+{
+    const struct target *t = target_find(name, e);
+    if (!t)
+        return -1;
+    return add_row(list, cuda_has_tensor_maps() ? t : target_without_tensor_maps(t), e);
 }
 
 /* "cuda" or "cuda:N". */
@@ -80,7 +92,7 @@ static int add_cuda(struct list *list, const char *word, struct error *e)
         return -1;
     const char *here = machine_cuda_target(ordinal);
     if (here)
-        return add(list, here, e);
+        return add_here(list, here, e);
     for (const char *const *name = cuda_targets; *name; name++)
         if (add(list, *name, e) < 0)
             return -1;

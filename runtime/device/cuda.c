@@ -7,17 +7,33 @@
 /* ---- launch ---- */
 
 /* A persistent grid: as many blocks as the GPU holds at once, or fewer where there is less work. */
+static int enqueue(const struct device_code *c, const struct phase *p, uint64_t indices,
+                   const void *args, void *stream, struct error *e)
+{
+    const struct loaded_phase *to = &c->phase[cuda_find_phase(c, p->entry)];
+    uint32_t blocks = indices < to->fit ? (uint32_t)indices : to->fit;
+    void *arguments[] = {(void *)(uintptr_t)args};
+    return blocks ? CALL(cuLaunchKernel, to->function, blocks, 1, 1, p->threads, 1, 1,
+                         p->shared_bytes, stream, arguments, NULL)
+                  : 0;
+}
+
+static int launch_hopper(const struct device_code *c, const struct phase *p,
+                         const struct device_launch *l, struct error *e)
+{
+    struct hopper_args args;
+    return hopper_fill(c->maps, p, l, c->steps, &args, e) < 0
+               ? -1
+               : enqueue(c, p, hopper_indices(&args), &args, l->stream, e);
+}
+
 static int launch_phase(const struct device_code *c, const struct phase *p,
                         const struct device_launch *l, struct error *e)
 {
-    const struct loaded_phase *to = &c->phase[cuda_find_phase(c, p->entry)];
+    if (p->arguments != PHASE_ARGS)
+        return launch_hopper(c, p, l, e);
     const struct abi_args args = phase_args(p->over, &l->args);
-    uint64_t count = phase_indices(p->over, &args);
-    uint32_t blocks = count < to->fit ? (uint32_t)count : to->fit;
-    void *arguments[] = {(void *)(uintptr_t)&args};
-    return blocks ? CALL(cuLaunchKernel, to->function, blocks, 1, 1, p->threads, 1, 1,
-                         p->shared_bytes, l->stream, arguments, NULL)
-                  : 0;
+    return enqueue(c, p, phase_indices(p->over, &args), &args, l->stream, e);
 }
 
 static int launch(const struct device_code *c, const struct device_launch *l, struct error *e)
@@ -40,6 +56,21 @@ static uint32_t workers(const struct device_code *c, uint32_t threads)
 {
     (void)threads;
     return c->workers;
+}
+
+int cuda_encode_map(const struct map_shape *s, struct tensor_map *ret, struct error *e)
+{
+    static const unsigned each[MAP_DIMENSIONS] = {1, 1, 1, 1};
+    unsigned long long extents[MAP_DIMENSIONS], strides[MAP_DIMENSIONS];
+    for (int k = 0; k < MAP_DIMENSIONS; k++) {
+        extents[k] = s->extent[k];
+        strides[k] = s->stride[k];
+    }
+    return CALL(cuTensorMapEncodeTiled, ret,
+                s->dtype == ABI_F16 ? CU_TENSOR_MAP_FLOAT16 : CU_TENSOR_MAP_BFLOAT16,
+                MAP_DIMENSIONS, s->address, extents, strides + 1, s->box, each,
+                CU_TENSOR_MAP_INTERLEAVE_NONE, CU_TENSOR_MAP_SWIZZLE_128B,
+                CU_TENSOR_MAP_L2_PROMOTION_256B, CU_TENSOR_MAP_OOB_FILL_ZEROS);
 }
 
 /* ---- memory ---- */

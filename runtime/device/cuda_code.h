@@ -2,7 +2,7 @@
 /* Inside the device "cuda": a loaded kernel, and what stands on its GPU. */
 #pragma once
 #include "runtime/device/cuda_context.h"
-#include "runtime/device/device.h"
+#include "runtime/device/hopper_args.h"
 
 enum { MAX_FUNCTIONS = 2 * EMIT_MAX_PHASES };
 
@@ -21,7 +21,9 @@ struct device_code {
     struct loaded_phase phase[MAX_FUNCTIONS];
     uint32_t n_phases, workers;
     cu_pointer tables;
-    struct abi_plan plan[2]; /* forward, transposed; `work` of layer 0's first entry */
+    struct abi_plan plan[2];        /* forward, transposed; `work` of layer 0's first entry */
+    struct abi_steps steps[PASSES]; /* the same */
+    struct hopper_maps *maps;       /* null where no phase needs them */
 };
 
 /* The entry's index among c->phase, or that of the next free one. */
@@ -33,3 +35,6 @@ int cuda_load(const struct artifact *a, const struct artifact_target *t, int ord
 void cuda_unload(struct device_code *c);
 void cuda_tables(const struct device_code *c, bool transposed, uint32_t layer,
                  struct abi_plan *ret);
+
+/* Encodes a tensor map by the driver. */
+map_encode_fn cuda_encode_map;

@@ -22,6 +22,9 @@ static const char *missing_symbol(void *library, struct cuda_driver *d)
         missing = #name;
     CUDA_SYMBOLS(S)
 #undef S
+#define S(name, args) *(void **)&d->name = dlsym(library, #name);
+    CUDA_TENSOR_MAP_SYMBOLS(S)
+#undef S
     return missing;
 }
 
@@ -59,6 +62,11 @@ const struct cuda_driver *cuda_driver(void)
     started = true;
     pthread_mutex_unlock(&lock);
     return &driver;
+}
+
+bool cuda_has_tensor_maps(void)
+{
+    return cuda_driver()->cuTensorMapEncodeTiled != NULL;
 }
 
 int cuda_check(int result, const char *call, struct error *e)

@@ -3,10 +3,12 @@
 #pragma once
 #include "masks/base/error.h"
 #include "runtime/device/cuda_symbols.h"
+#include <stdbool.h>
 
 struct cuda_driver {
 #define S(name, args) int(*name) args;
     CUDA_SYMBOLS(S)
+    CUDA_TENSOR_MAP_SYMBOLS(S)
 #undef S
     int version;       /* 13000 */
     int devices;       /* at least 1 where `problem` is empty */
@@ -14,6 +16,9 @@ struct cuda_driver {
 };
 
 const struct cuda_driver *cuda_driver(void);
+
+/* True if the driver encodes tensor maps, which kernels of cuda_hopper need. */
+bool cuda_has_tensor_maps(void);
 
 /* 0 for a result of 0; else -1 with *e saying which call failed with what. */
 int cuda_check(int result, const char *call, struct error *e);

@@ -107,6 +107,22 @@ static int load_phase(struct device_code *c, const struct phase *p, struct error
     return 0;
 }
 
+/* Maps of the launches to come, where some phase needs them. */
+static int load_maps(struct device_code *c, struct error *e)
+{
+    const struct cuda_driver *d = cuda_driver();
+    if (!hopper_needed(&c->target->launch))
+        return 0;
+    if (!cuda_has_tensor_maps())
+        return error_set(e, ERROR_UNAVAILABLE,
+                         "cuda: the code for %s needs tensor maps, which the NVIDIA driver for "
+                         "CUDA %d.%d does not make: install one for CUDA 12 or later, or "
+                         "compile with --family cuda_tiled",
+                         c->target->name, d->version / 1000, d->version % 1000 / 10);
+    c->maps = hopper_maps_new(c->artifact, c->target, cuda_encode_map, e);
+    return c->maps ? 0 : -1;
+}
+
 static int load_phases(struct device_code *c, struct error *e)
 {
     const struct launch_record *l = &c->target->launch;
@@ -154,12 +170,22 @@ static void place_pass(struct device_code *c, const struct plan_pass *p, struct 
     s->n = c->artifact->mask->n;
 }
 
+static void place_steps(struct device_code *c, const struct plan_steps *p, struct abi_steps *s,
+                        uint8_t *image, uint64_t *at)
+{
+    PLACE(groups, n_groups);
+    PLACE(steps, n_steps);
+    PLACE(work, n_work);
+}
+
 static uint64_t place_all(struct device_code *c, uint8_t *image)
 {
     const struct artifact_plan *p = &c->artifact->plan[c->target->plan];
     uint64_t at = 0;
     place_pass(c, &p->forward, &c->plan[0], image, &at);
     place_pass(c, &p->transposed, &c->plan[1], image, &at);
+    for (int k = 0; k < PASSES; k++)
+        place_steps(c, &p->steps[k], &c->steps[k], image, &at);
     return at;
 }
 
@@ -201,6 +227,7 @@ void cuda_unload(struct device_code *c)
         d->cuModuleUnload(c->module[--c->n_modules]);
     cuda_try_leave(entered);
     cuda_context_close(&c->gpu);
+    hopper_maps_destroy(c->maps);
     free(c);
 }
 
@@ -208,7 +235,10 @@ static int load_inside(struct device_code *c, struct error *e)
 {
     if (cuda_enter(&c->gpu, e) < 0)
         return -1;
-    int r = load_images(c, e) < 0 || load_phases(c, e) < 0 || upload_tables(c, e) < 0 ? -1 : 0;
+    int r = load_maps(c, e) < 0 || load_images(c, e) < 0 || load_phases(c, e) < 0 ||
+                    upload_tables(c, e) < 0
+                ? -1
+                : 0;
     cuda_leave();
     return r;
 }

@@ -24,6 +24,12 @@ enum {
     CU_JIT_ERROR_LOG_BUFFER = 5,
     CU_JIT_ERROR_LOG_BUFFER_SIZE_BYTES = 6,
     CU_NOT_FOUND = 500, /* a result */
+    CU_TENSOR_MAP_FLOAT16 = 6,
+    CU_TENSOR_MAP_BFLOAT16 = 9,
+    CU_TENSOR_MAP_INTERLEAVE_NONE = 0,
+    CU_TENSOR_MAP_SWIZZLE_128B = 3,
+    CU_TENSOR_MAP_L2_PROMOTION_256B = 3,
+    CU_TENSOR_MAP_OOB_FILL_ZEROS = 0,
 };
 
 /* clang-format off */
@@ -75,4 +81,11 @@ enum {
     S(cuGraphLaunch, (struct cu_graph_exec *exec, struct cu_stream *stream))                   \
     S(cuGraphExecDestroy, (struct cu_graph_exec *exec))                                        \
     S(cuGraphDestroy, (struct cu_graph *graph))
+/* From CUDA 12 on; null in an older driver. */
+#define CUDA_TENSOR_MAP_SYMBOLS(S)                                                             \
+    S(cuTensorMapEncodeTiled, (void *map, int type, unsigned dimensions, void *address,        \
+                               const unsigned long long *extents,                              \
+                               const unsigned long long *strides, const unsigned *box,         \
+                               const unsigned *element_strides, int interleave, int swizzle,   \
+                               int promotion, int fill))
 /* clang-format on */

@@ -15,6 +15,7 @@ struct device_code; /* loaded code and tables of one target; each device has its
 struct device_launch {
     const struct phase *phases;
     uint32_t n_phases;
+    uint32_t layer; /* of the mask */
     struct abi_args
         args; /* pointers are the device's; slice and scratch fields are set by launch */
     uint64_t scratch_bytes; /* of all workers together */

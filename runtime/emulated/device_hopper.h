@@ -40,10 +40,12 @@
 #define wgmma_fence()                MACHINE->wgmma_fence(HERE)
 #define wgmma_commit()               MACHINE->wgmma_commit(HERE)
 #define WGMMA_WAIT(n)                MACHINE->wgmma_wait(n, HERE)
-#define HOLD_F(x)                    ((void)0)
-#define HOLD_U(x)                    ((void)0)
+#define hold_floats(x, n)            ((void)(x), (void)(n))
+#define hold_words(x, n)             ((void)(x), (void)(n))
 
 #define SET_REGISTERS_UP(n)          MACHINE->set_registers(n, HERE)
 #define SET_REGISTERS_DOWN(n)        MACHINE->set_registers(n, HERE)
+#define shuffle_u32(x, lane)         bits_of(MACHINE->exchange(float_of(x), lane, HERE))
+#define HOPPER_ARGS                  const struct hopper_args
 #define uniform(x)                   bits_of(MACHINE->exchange(float_of(x), 0, HERE))
 /* clang-format on */

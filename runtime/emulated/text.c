@@ -4,9 +4,13 @@
 #include "device.h"
 #include "kernel.cu"
 
+#ifndef LARGEST_ARGS /* of all entries of the text; others receive the beginning of it */
+#define LARGEST_ARGS ARGS_STRUCT
+#endif
+
 __attribute__((visibility("default"))) void emulation_enter(const struct emulation_face *f,
                                                             void *entry, const void *args)
 {
     the_block = f;
-    ((void (*)(ARGS))entry)(*(ARGS *)args);
+    ((void (*)(LARGEST_ARGS))entry)(*(const LARGEST_ARGS *)args);
 }

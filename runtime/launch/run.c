@@ -34,6 +34,7 @@ int launch_run(const struct maskc_kernel *k, const struct maskc_launch *l, struc
     struct device_launch d = {
         .phases = l->pass == MASKC_BACKWARD ? r->backward : r->forward,
         .n_phases = l->pass == MASKC_BACKWARD ? r->n_backward : r->n_forward,
+        .layer = l->layer,
         .scratch_bytes = c.shape.scratch,
         .workers = c.shape.workers,
         .stream = l->stream,

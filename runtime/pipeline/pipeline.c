@@ -66,6 +66,7 @@ static int add_plan(struct pipeline *p, const struct target *t, const struct mac
     a->block_rows = plan->block_rows;
     a->forward = plan->forward;
     a->transposed = plan->transposed;
+    memcpy(a->steps, plan->steps, sizeof a->steps);
     snprintf(a->machine, sizeof a->machine, "%s", machine->name);
     struct text text = {0};
     plan_print(plan, 1, 1, &text);
@@ -85,8 +86,9 @@ static int find_plan(struct pipeline *p, const struct target *t, uint32_t *ret, 
     if (!machine)
         return -1;
     uint32_t k = 0;
-    while (k < p->artifact.n_plans && (!plan_suits(p->plan[k], t, &p->request->request) ||
-                                       strcmp(p->artifact.plan[k].machine, machine->name) != 0))
+    while (k < p->artifact.n_plans &&
+           (!plan_suits(p->plan[k], t, &p->request->request, r->plan.family) ||
+            strcmp(p->artifact.plan[k].machine, machine->name) != 0))
         k++;
     *ret = k;
     return k < p->artifact.n_plans ? 0 : add_plan(p, t, machine, e);

@@ -64,7 +64,7 @@ def gpu_check(*arguments, **environment):
 
 
 def options(**more):
-    fields = {"device": "emulated", "masks": None, "length": None, "jobs": 2, "build": BUILD, "stages": None}
+    fields = {"device": "emulated", "masks": None, "length": None, "jobs": 2, "build": BUILD, "stages": None, "harness": None}
     return types.SimpleNamespace(**fields | more)
 
 

@@ -15,7 +15,7 @@ import unittest.mock
 sys.dont_write_bytecode = True
 from gpu_check_help import BUILD, MASKC, MOCK_MASKC, call_of, command_of, environment_of, mock_build, options, script  # noqa: E402
 import cmocka_count  # noqa: E402
-from gpu_check import calibrate, cases, maskbert, peers, programs, python_tests, sanitize, stages, work  # noqa: E402
+from gpu_check import calibrate, cases, maskbert, peers, programs, python_tests, sanitize, stages, verify, work  # noqa: E402
 
 MEMCHECK = """========= COMPUTE-SANITIZER
 ========= Program hit CUDA_ERROR_NOT_FOUND (error 500) due to "named symbol not found" on CUDA API call to cuModuleGetFunction.
@@ -36,9 +36,10 @@ RACES = "========= COMPUTE-SANITIZER\n========= Error: Race reported between Wri
 
 class CasesTest(unittest.TestCase):
     def test_variants_are_what_their_rows_say(self):
-        for mask, n, dtype, head_dim, more, wanted in cases.VARIANTS:
+        hopper = [(*v[:4], (*cases.HOPPER, *v[4]), v[5]) for v in cases.HOPPER_VARIANTS]
+        for mask, n, dtype, head_dim, more, wanted in (*cases.VARIANTS, *hopper):
             with tempfile.TemporaryDirectory() as folder:
-                made = subprocess.run([MASKC, "emit", mask, "-n", str(n), "--heads", "3", "--dtype", dtype, "--head-dim",
+                made = subprocess.run([MASKC, "emit", mask, "-n", str(n), "--heads", str(cases.Kernel(mask, n, dtype).heads), "--dtype", dtype, "--head-dim",
                                        str(head_dim), *more, "--target", "sm_90a", "-o", f"{folder}/k"],
                                       capture_output=True, text=True, check=False)
                 self.assertEqual(made.returncode, 0, made.stderr)
@@ -56,6 +57,15 @@ class CasesTest(unittest.TestCase):
             if k in cases.SANITIZED:
                 self.assertIn(cases.Kernel(*variant[:5]), checked[:20])
 
+    def test_kernels_of_cuda_hopper_come_first_where_they_run(self):
+        known = [cases.Kernel(*v[:4], (*cases.HOPPER, *v[4])) for v in cases.HOPPER_VARIANTS]
+        for capability, count in (("9.0", len(known)), ("8.0", 0), ("", 0)):
+            made = cases.verified(options(device="cuda", capability=capability))
+            self.assertEqual((made[:count], sum("cuda_hopper" in k.options for k in made)), (known[:count], count))
+        self.assertEqual(cases.verified(options(device="cuda"))[:len(known)], known)  # a dry run
+        self.assertFalse([k for k in cases.verified(options()) if "cuda_hopper" in k.options])
+        self.assertEqual([verify.target_of("cuda", k) for k in (known[0], cases.Kernel("star", 128, "f32"))], ["sm_90a", "cuda"])
+
     def test_every_mask_and_head_dimension_is_sanitized(self):
         checked = cases.sanitized(options(device="cuda"))
         for n in (128, 512):
@@ -65,8 +75,9 @@ class CasesTest(unittest.TestCase):
                 self.assertIn(cases.Kernel("star", n, "bf16", head_dim), checked)
 
     def test_stages_of_a_call(self):
-        self.assertEqual(stages.names(options(device="cuda")), list(stages.STAGES))
-        self.assertEqual(list(stages.STAGES)[:5], ["verify", "time", "python", "maskbert", "calibrate"])
+        self.assertEqual(stages.names(options(device="cuda", harness=pathlib.Path("h"))), list(stages.STAGES))
+        self.assertEqual(stages.names(options(device="cuda")), [name for name in stages.STAGES if name != "harness"])
+        self.assertEqual(list(stages.STAGES)[:6], ["verify", "harness", "time", "python", "maskbert", "calibrate"])
         self.assertEqual(stages.names(options(stages=["python", "verify"])), ["verify", "python"])
         for name, make in stages.STAGES.items():
             items = [i.name for i in make(options(device="cuda")).items]

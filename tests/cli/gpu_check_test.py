@@ -69,9 +69,9 @@ class MachineTest(unittest.TestCase):
                 return machine.gpu()
 
     def test_the_gpu(self):
-        self.assertEqual(self.gpu_of("NVIDIA H100 80GB HBM3, 580.159.04, 80994"),
-                         {"device": "NVIDIA H100 80GB HBM3", "driver": "580.159.04", "free_mib": 80994})
-        self.assertEqual(self.gpu_of("Some GPU"), {"device": "Some GPU", "driver": "", "free_mib": None})
+        self.assertEqual(self.gpu_of("NVIDIA H100 80GB HBM3, 580.159.04, 80994, 9.0"),
+                         {"device": "NVIDIA H100 80GB HBM3", "driver": "580.159.04", "free_mib": 80994, "capability": "9.0"})
+        self.assertEqual(self.gpu_of("Some GPU"), {"device": "Some GPU", "driver": "", "free_mib": None, "capability": ""})
 
     def test_workers(self):
         self.assertEqual(machine.workers(None, 16, 80994), 12)  # as in the run that was measured

@@ -245,9 +245,9 @@ class PlanTest(unittest.TestCase):
     def test_a_gpu_is_done_within_the_budget(self):
         text = self.dry_run()
         self.assertLessEqual(self.total(text), 300)
-        for stage, count in (("verify", "215 of 215"), ("time", "16 of 16"), ("python", "(\\d+) of \\1")):
+        for stage, count in (("verify", "237 of 237"), ("time", "16 of 16"), ("python", "(\\d+) of \\1")):
             self.assertRegex(text, rf"(?m)^{stage} .* {count} cases")
-        self.assertRegex(text, r"(?m)^verify +68\.\d s")  # measured
+        self.assertRegex(text, r"(?m)^verify +7[56]\.\d s")  # 68 s, measured, for 215 of them
         self.assertRegex(text, r"Left for another call.*sanitize \(\d+\).*peers \(\d+\)")
         self.assertIn("measured: 215 cases in 68 s with 12 workers", text)
 
@@ -255,7 +255,7 @@ class PlanTest(unittest.TestCase):
         for budget in (60, 100, 200, 2000):
             self.assertLessEqual(self.total(self.dry_run("--budget", str(budget))), budget)
         text = self.dry_run("--budget", "100")
-        self.assertRegex(text, r"(?m)^verify .* 215 of 215 cases")
+        self.assertRegex(text, r"(?m)^verify .* 237 of 237 cases")
         self.assertRegex(text, r"Left for another call.*: .*time \(\d+\), python")
         self.assertNotIn("Left for another call", self.dry_run("--budget", "20000"))
 
@@ -265,8 +265,8 @@ class PlanTest(unittest.TestCase):
         self.assertAlmostEqual(total, 20 + sum(p.seconds for p in made))
         for p in made:
             self.assertEqual(len(p.fits) + len(p.left), len(p.stage.items))
-        rows = sum(len(c.contenders) for c in stages.timing.known.cases()) - 16  # ours again beside FlexAttention
-        self.assertEqual(rows, expected.TIMED_ROWS + expected.FLEX_ROWS)
+        rows = sum(len(c.contenders) for c in stages.timing.known.cases()) - 20  # ours again beside FlexAttention
+        self.assertEqual(rows, expected.TIMED_ROWS + expected.FLEX_ROWS + 6)  # more than in the run that was measured
 
     def test_emulated(self):
         self.assertLessEqual(self.total(self.dry_run("--device", "emulated")), 120)

@@ -2,6 +2,7 @@
 /* Emission: the generated headers against tests/golden/NAME.kernel_config.h (`emit_test DIR --update`
    rewrites them: read the diff), the files of a source, and the folder in MASKC_TEMPLATES. */
 #include "gen/emit/emit.h"
+#include "gen/family/family.h"
 #include "masks/base/file.h"
 #include "tests/gen/golden.h"
 #include <setjmp.h>
@@ -14,6 +15,7 @@
 #include <cmocka.h>
 
 static const char *golden_dir;
+extern const struct kernel_family family_cuda_hopper;
 
 static const struct {
     const char *name, *target;
@@ -28,6 +30,12 @@ static const struct {
     {"cuda-sm_80-bf16-sparsegen",
      "sm_80",
      {{.dtype = ABI_BF16, .transform = ABI_SPARSEGEN, .head_dim = 80, .backward = true}}},
+    {"cuda-sm_90a-hopper-narrow",
+     "sm_90a",
+     {{.dtype = ABI_BF16, .head_dim = 64, .backward = true},
+      .step_shape = {2, 1, 1},
+      .forward = &family_cuda_hopper,
+      .backward = &family_cuda_hopper}},
 };
 
 static void test_golden(void **state)
@@ -48,12 +56,18 @@ static void test_golden(void **state)
 static const struct {
     const char *file;
     struct kernel_config config;
+    const char *target; /* null: sm_80 */
 } written[] = {
     {"simt/kernel_config_default.h", {{.head_dim = 64, .dropout = true, .backward = true}}},
     {"tiled/kernel_config_default.h",
      {{.dtype = ABI_BF16, .head_dim = 64, .dropout = true, .backward = true}}},
     {"resident/kernel_config_default.h",
      {{.dtype = ABI_BF16, .head_dim = 64, .dropout = true, .backward = true, .length = 128}}},
+    {"hopper/kernel_config_default.h",
+     {{.dtype = ABI_BF16, .head_dim = 64, .backward = true},
+      .forward = &family_cuda_hopper,
+      .backward = &family_cuda_hopper},
+     "sm_90a"},
 };
 
 /* Every "    NAME = VALUE," of a header stands in the other; returns how many there are. */
@@ -85,7 +99,8 @@ static void test_written_by_hand(void **state)
             fail_msg("%s", e.text);
         text_append(&hand, (const char *)file.bytes, file.size);
         file_close(&file);
-        emit_config_header(target_find("sm_80", &e), &written[k].config, &emitted);
+        emit_config_header(target_find(written[k].target ? written[k].target : "sm_80", &e),
+                           &written[k].config, &emitted);
         uint32_t count = find_numbers(text_get(&emitted), text_get(&hand), written[k].file);
         assert_int_equal(find_numbers(text_get(&hand), text_get(&emitted), written[k].file),
                          count);

@@ -135,7 +135,7 @@ static void test_rows_are_whole(void **state)
 {
     (void)state;
     for (const struct kernel_family *const *f = kernel_families; *f; f++)
-        if (!has_case((*f)->name) || !is_template((*f)->forward_unit) ||
+        if ((!(*f)->alone && !has_case((*f)->name)) || !is_template((*f)->forward_unit) ||
             !is_template((*f)->backward_unit[0]) || !is_template((*f)->backward_unit[1]) ||
             !is_template((*f)->bias_unit))
             fail_msg("%s: no case here, or a unit that templates/meson.build lacks",
@@ -171,10 +171,73 @@ static void test_emitted(void **state)
     }
 }
 
+static bool is_listed(uint32_t length, const struct kernel_family *family)
+{
+    struct error e;
+    const struct kernel_family *list[FAMILIES_MOST];
+    const struct kernel_request r = {.dtype = ABI_BF16, .head_dim = 64, .length = length};
+    const uint32_t count = family_list(target_find("sm_90a", &e), &r, FAMILY_FORWARD, list);
+    bool found = false;
+    for (uint32_t k = 0; k < count; k++)
+        found |= list[k] == family;
+    return found;
+}
+
+/* Short masks do not have cuda_hopper by themselves. Where a config says it, emission has what it needs. */
+static void test_hopper(void **state)
+{
+    (void)state;
+    struct error e;
+    const struct target *t = target_find("sm_90a", &e);
+    const struct kernel_family *hopper = family_find("cuda_hopper", &e);
+    const struct kernel_config c = {
+        .request = {.dtype = ABI_BF16, .head_dim = 64, .backward = true, .length = 2048},
+        .forward = hopper,
+        .backward = hopper};
+    assert_true(hopper->applies(t, &c.request, FAMILY_FORWARD));
+    assert_true(is_listed(0, hopper) && is_listed(512, hopper));
+    assert_false(is_listed(511, hopper));
+    struct source *s = emit_source(t, &c);
+    assert_true(has_folder(s, "cuda/hopper/") && !has_folder(s, "cuda/tiled/"));
+    assert_int_equal(s->n_units, 3);
+    assert_int_equal(s->launch.n_forward, 1);
+    assert_int_equal(s->launch.n_backward, 2);
+    assert_int_equal(s->launch.forward[0].arguments, PHASE_HOPPER_FORWARD);
+    assert_int_equal(s->launch.forward[0].threads, 512);
+    assert_int_equal(s->launch.backward[1].arguments, PHASE_HOPPER_DKV);
+    assert_int_equal(s->launch.backward[1].threads, 384);
+    source_destroy(s);
+}
+
+/* What the kernels of cuda_hopper do not take. */
+static void test_hopper_refuses(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *target;
+        struct kernel_request request;
+    } refused[] = {
+        {"sm_80", {.dtype = ABI_BF16, .head_dim = 64}},
+        {"sm_100a", {.dtype = ABI_BF16, .head_dim = 64}},
+        {"sm_90a", {.dtype = ABI_F32, .head_dim = 64}},
+        {"sm_90a", {.dtype = ABI_BF16, .head_dim = 136}},
+        {"sm_90a", {.dtype = ABI_BF16, .head_dim = 64, .transform = ABI_SPARSEGEN}},
+        {"sm_90a", {.dtype = ABI_BF16, .head_dim = 64, .bias = ABI_BIAS_ADD}},
+    };
+    struct error e;
+    const struct kernel_family *hopper = family_find("cuda_hopper", &e);
+    for (size_t k = 0; k < sizeof refused / sizeof *refused; k++)
+        assert_false(hopper->applies(target_find(refused[k].target, &e), &refused[k].request,
+                                     FAMILY_FORWARD));
+}
+
 int main(void)
 {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_first_that_applies), cmocka_unit_test(test_can),
-        cmocka_unit_test(test_rows_are_whole), cmocka_unit_test(test_emitted)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_hopper),
+                                       cmocka_unit_test(test_hopper_refuses),
+                                       cmocka_unit_test(test_first_that_applies),
+                                       cmocka_unit_test(test_can),
+                                       cmocka_unit_test(test_rows_are_whole),
+                                       cmocka_unit_test(test_emitted)};
     return cmocka_run_group_tests_name("family", tests, NULL, NULL);
 }

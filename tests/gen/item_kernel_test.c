@@ -209,12 +209,12 @@ static void test_targets_apart(void **state)
     const struct machine *machine = machine_find("x86-amx", &e);
     struct plan *p = plan_build(m, amx, &half, machine, NULL, &e);
     assert_non_null(p);
-    assert_true(plan_suits(p, amx, &half));
-    assert_false(plan_suits(p, dots, &half) || plan_suits(p, v4, &half));
+    assert_true(plan_suits(p, amx, &half, NULL));
+    assert_false(plan_suits(p, dots, &half, NULL) || plan_suits(p, v4, &half, NULL));
     plan_destroy(p);
     p = plan_build(m, v4, &plain, machine, NULL, &e);
     assert_non_null(p);
-    assert_true(plan_suits(p, v3, &plain) && plan_suits(p, amx, &plain));
+    assert_true(plan_suits(p, v3, &plain, NULL) && plan_suits(p, amx, &plain, NULL));
     plan_destroy(p);
     mask_destroy(m);
 }

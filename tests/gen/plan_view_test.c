@@ -17,6 +17,38 @@
 
 static const char *golden_dir;
 
+extern const struct kernel_family family_cuda_hopper;
+
+/* Its steps are told for each pass. */
+static void test_steps(void **state)
+{
+    (void)state;
+    struct error e = {0};
+    const struct target *t = target_find("sm_90a", &e);
+    const struct mask_request request = {MASK_REQUEST_DEFAULTS, .name = "causal", .n = 4096,
+                                         .heads = 12};
+    const struct kernel_request f = {.dtype = ABI_F16, .head_dim = 64, .backward = true};
+    const struct plan_options o = {.family = &family_cuda_hopper};
+    struct mask *m = mask_load(&request, NULL, &e);
+    struct plan *p = plan_build(m, t, &f, machine_find("h100-mma", &e), &o, &e);
+    struct text text = {0};
+    plan_print(p, 16, 1, &text);
+    assert_non_null(strstr(
+        text_get(&text),
+        "\n  forward   wide kernel, 3 x 64 rows, steps of 4 x 32 columns: 264 groups, "));
+    assert_non_null(strstr(text_get(&text), "\n  dkv       wide kernel, 2 x 64 rows, "));
+    json_t *j = plan_json(p, 16, 1), *steps = json_object_get(j, "steps");
+    assert_int_equal(json_object_size(steps), PASSES);
+    json_t *forward = json_object_get(steps, "forward");
+    assert_string_equal(json_string_value(json_object_get(forward, "shape")), "wide");
+    assert_int_equal(json_integer_value(json_object_get(forward, "groups")), 264);
+    assert_true(json_integer_value(json_object_get(forward, "slots")) > 264);
+    json_decref(j);
+    text_finish(&text);
+    plan_destroy(p);
+    mask_destroy(m);
+}
+
 static struct plan *plan_gallery(const char *name, const char *target, struct mask **m)
 {
     struct error e = {0};
@@ -116,7 +148,8 @@ static void test_json(void **state)
 int main(int argc, char **argv)
 {
     const struct CMUnitTest tests[] = {cmocka_unit_test(test_golden),
-                                       cmocka_unit_test(test_json)};
+                                       cmocka_unit_test(test_json),
+                                       cmocka_unit_test(test_steps)};
     if (argc < 2) {
         fprintf(stderr, "usage: plan_view_test GOLDEN_DIR [--update]\n");
         return 2;

@@ -259,7 +259,7 @@ static void other_files_are_told_apart(void **state)
         const char *from, *to, *text;
     } cases[] = {
         {"\"version\":\"4\"", "\"version\":\"3\"", "another version"},
-        {"\"abi\":\"6\"", "\"abi\":\"5\"", "another version"},
+        {"\"abi\":\"7\"", "\"abi\":\"6\"", "another version"},
         {"maskc kernel file", "maskc kernel fili", "not a kernel file"},
         {"x86-64-v3", "x86-64-v9", "unknown target 'x86-64-v9'"},
         {"sm_80", "sm_8x", "unknown target"},

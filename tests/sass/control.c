@@ -124,7 +124,8 @@ bool control_release(struct warp *w)
 
 /* ---- jumps ---- */
 
-/* BRA [P,] label; .DIV UR: where not all those lanes are here, .CONV: where they are. */
+/* BRA [P,] label; .DIV UR: where not all those lanes are here, .CONV: where they are; .U: where all lanes go, else none
+   does; .U.ANY: where any lane goes, all do. */
 static void branch(struct warp *w, struct path *p, const struct instruction *i, uint32_t mask)
 {
     const struct operand *condition = i->operands > 1 ? &i->op[0] : NULL;
@@ -134,7 +135,10 @@ static void branch(struct warp *w, struct path *p, const struct instruction *i, 
         const bool whole = !(word_of(w, condition)[0] & w->live & ~mask);
         taken = whole == has(i, MODIFIER_CONV) ? mask : 0;
     } else if (has(i, MODIFIER_ANY)) {
-        taken = p->mask; /* .U: where any lane goes, all do */
+        taken = p->mask; /* .U.ANY: where any lane goes, all do */
+    } else if (has(i, MODIFIER_U)) {
+        const uint32_t goes = condition ? mask & predicate_of(w, condition) : mask;
+        taken = goes == p->mask ? mask : 0; /* .U: all lanes go, or none */
     } else if (condition) {
         taken &= predicate_of(w, condition);
     }

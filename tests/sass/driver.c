@@ -4,7 +4,7 @@
 
    Environment: NVDISASM, where it is; MASKC_SASS_CACHE, a folder for its texts (default /tmp); MASKC_SASS_CAPABILITY, 80 (default), 86, 90..; MASKC_SASS_SEED, of the order of
    warps and the number of processors; MASKC_SASS_COUNTS, a file to which each launch adds a line of JSON: how often
-   each instruction was issued; MASKC_SASS_LIMIT, instructions of a block until it counts as hanging; MASKC_SASS_TRACE, a file for what block 0 of the launch issued, u32 words of
+   each instruction was issued, and the bytes that bulk copies brought; MASKC_SASS_LIMIT, instructions of a block until it counts as hanging; MASKC_SASS_TRACE, a file for what block 0 of the launch issued, u32 words of
    warp << 24 | instruction; MASKC_SASS_EARLY, 1: bulk copies and products happen at issue, not as late as they may. */
 #include "tests/sass/hopper/hopper.h"
 #include "tests/sass/hopper/rows.h"
@@ -139,6 +139,7 @@ struct launch {
     struct program *program;
     uint32_t blocks, threads, shared; /* threads and bytes of a block */
     uint64_t *counts;                 /* as in struct block */
+    uint64_t *copied;                 /* bytes, of all blocks */
     uint8_t *needed;
 };
 
@@ -163,6 +164,7 @@ static int run_block(const struct launch *l, uint32_t index)
                           (uint64_t)number("MASKC_SASS_SEED", 1) * 0x9e3779b97f4a7c15u + index,
                       .fault = gpu.fault};
     const int r = block_run(&b);
+    *l->copied += b.copied;
     if (to)
         fclose(to);
     return r;
@@ -181,9 +183,9 @@ static void report(const struct launch *l)
         all += l->counts[k];
     fprintf(to,
             "{\"entry\":\"%s\",\"target\":\"sm_%d\",\"threads\":%u,\"shared\":%u,\"blocks\":%u,"
-            "\"issued\":%llu,\"counts\":[",
+            "\"issued\":%llu,\"copied\":%llu,\"counts\":[",
             p->entry, number("MASKC_SASS_CAPABILITY", 80), l->threads, l->shared, l->blocks,
-            (unsigned long long)all);
+            (unsigned long long)all, (unsigned long long)*l->copied);
     for (uint32_t k = 0; k < p->count; k++)
         fprintf(to, "%s%llu", k ? "," : "", (unsigned long long)l->counts[k]);
     fprintf(to, "],\"needed\":[");
@@ -200,11 +202,13 @@ FAKE(cuLaunchKernel, struct cu_function *function, unsigned grid_x, unsigned gri
     INSIDE;
     (void)stream;
     struct program *p = function->program;
+    uint64_t copied = 0;
     const struct launch l = {.program = p,
                              .blocks = grid_x,
                              .threads = block_x,
                              .shared = shared,
                              .counts = calloc(p->count, sizeof *l.counts),
+                             .copied = &copied,
                              .needed = calloc(p->count, 1)};
     int r = extra || grid_y * grid_z * block_y * block_z != 1 ? FAULTED : 0;
     program_arguments(p, block_x, grid_x, arguments);

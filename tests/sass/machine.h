@@ -101,7 +101,7 @@ struct instruction {
     M(GT) M(GE) M(EQ) M(NE) M(LTU) M(LEU) M(GTU) M(GEU) M(EQU) M(NEU) M(HI) M(L) M(W) \
     M(SX32) M(FTZ) M(RP) M(RM) M(RZ) M(BF16) M(TF32) M(BF) M(TRUNC) M(BFLY) M(UP) \
     M(DOWN) M(ALL) M(MT88) M(DIV) M(CONV) M(PAND) M(EX2) M(LG2) M(RCP) M(RSQ) M(NAN) \
-    M(ANY) M(A1T0) M(ART0) M(A0TR)
+    M(ANY) M(A1T0) M(ART0) M(A0TR) M(U)
 /* clang-format on */
 enum modifier {
 #define M(name) MODIFIER_##name,
@@ -221,6 +221,7 @@ struct block {
     bool early;            /* asynchronous work happens at once: hopper.h */
     uint32_t epoch;        /* barriers of the block so far */
     uint64_t *counts;      /* [program->count] times issued, or null */
+    uint64_t copied;       /* bytes of tensors that bulk loads brought to shared memory */
     uint8_t *needed; /* [program->count] 1: a wait or a barrier that was needed; or null */
     uint32_t opened; /* the barrier that began this epoch: its instruction */
     void (*trace)(void *to, uint32_t warp, uint32_t pc);

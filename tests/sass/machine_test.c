@@ -300,21 +300,39 @@ static void test_values(void **state)
     }
 }
 
-/* Lanes part at a branch, work apart and meet again. */
+/* Lanes part at a branch, work apart and meet again; BRA.U is taken where all of them would, BRA.U.ANY where one would. */
 static void test_paths_meet(void **state)
 {
-    static const struct text t = {
-        .line = {"S2R R6, SR_LANEID", "ISETP.GE.AND P0, PT, R6, 0x10, PT", "BSSY B0, `(.L_x_1)",
-                 "@P0 BRA `(.L_x_0)", "MOV R1, 0x5", ".L_x_0:", "BSYNC B0",
-                 ".L_x_1:", "SHFL.IDX PT, R1, R1, RZ, 0x1f",
-                 "IMAD.WIDE.U32 R2, R6, 0x4, c[0x0][0x160]", "STG.E [R2.64], R1", "EXIT"}};
-    struct run r;
+#define LANES(least) "S2R R6, SR_LANEID", "ISETP.GE.AND P0, PT, R6, " least ", PT"
+#define TOGETHER(least, branch)  \
+    {                            \
+        .line = {                \
+            LANES(least),        \
+            "MOV R1, 0x4",       \
+            branch " `(.L_x_0)", \
+            "MOV R1, 0x5",       \
+            ".L_x_0:",           \
+            RESULT               \
+        }                        \
+    }
+#define RESULT                                                                   \
+    "SHFL.IDX PT, R1, R1, RZ, 0x1f", "IMAD.WIDE.U32 R2, R6, 0x4, c[0x0][0x160]", \
+        "STG.E [R2.64], R1", "EXIT"
+    static const struct text texts[] = {
+        {.line = {LANES("0x10"), "BSSY B0, `(.L_x_1)", "@P0 BRA `(.L_x_0)", "MOV R1, 0x5",
+                  ".L_x_0:", "BSYNC B0", ".L_x_1:", RESULT}},
+        TOGETHER("0x10", "@P0 BRA.U"),
+        TOGETHER("RZ", "@P0 BRA.U"),
+        TOGETHER("0x10", "@P0 BRA.U.ANY")};
     (void)state;
-    run(&t, 1, &r);
-    if (r.result)
-        fail_msg("%s", r.why);
-    for (uint32_t l = 0; l < 32; l++)
-        assert_int_equal(r.out[l], 5);
+    for (uint32_t k = 0; k < sizeof texts / sizeof *texts; k++) {
+        struct run r;
+        run(&texts[k], 1, &r);
+        if (r.result)
+            fail_msg("%s", r.why);
+        for (uint32_t l = 0; l < 32; l++)
+            assert_int_equal(r.out[l], k < 2 ? 5 : 4);
+    }
 }
 
 int main(void)

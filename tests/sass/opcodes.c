@@ -139,7 +139,7 @@ static const struct opcode opcodes[] = {
     {"BSSY", run_barrier_set, 0, "[RELIABLE] [RECONVERGENT]", {0}, 1},
     {"BREAK", run_barrier_leave, 0, "[RELIABLE]", {0}, 1},
     {"BSYNC", run_nothing, CONTROL_SYNC, "[RELIABLE] [RECONVERGENT]", {0}, 1},
-    {"BRA", run_nothing, CONTROL_BRANCH, "DIV CONV ANY [U]", {0}, 1},
+    {"BRA", run_nothing, CONTROL_BRANCH, "DIV CONV ANY U", {0}, 1},
     {"BRXU", run_nothing, CONTROL_INDIRECT, "", {0}, 1},
     {"BRX", run_nothing, CONTROL_INDIRECT, "", {0}, 1},
     {"CALL.REL", run_nothing, CONTROL_BRANCH, "[NOINC]", {0}, 1},

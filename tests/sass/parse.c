@@ -142,7 +142,7 @@ static int read_lines(struct parser *p, const char *text)
             (++i)->address = address;
             if (read_instruction(p, line, i) < 0)
                 return -1;
-            p->program->apart |= hopper_needed(i);
+            p->program->apart |= runs_apart(i);
         } else if (i >= p->program->code && line_hex(line, &hex)) {
             read_control_code(i, hex);
         }

@@ -12,6 +12,7 @@ struct cache_key sample_common(void)
     static const char *const files[] = {"tests/sass/*.[ch]",
                                         "tests/sass/hopper/*.[ch]",
                                         "tests/support/cuda_fixture.c",
+                                        "tests/support/plan_shape.c",
                                         "tests/support/sass_setup.c",
                                         "tests/support/covering.c",
                                         "tools/reference/*.[ch]",
@@ -26,7 +27,11 @@ struct cache_key sample_common(void)
 struct cache_key sample_key(const struct sass_case *c, const char *target,
                             void (*see)(const struct artifact *a))
 {
-    struct kernel_case text = {.mask = c->mask[0], .target = target};
+    struct kernel_case text = {.mask = c->mask[0],
+                               .target = target,
+                               .tiled = c->family != NULL,
+                               .family = c->family,
+                               .shape = c->shape};
     struct mask *m = setup_mask(c, &text.request);
     text.own = m;
     struct error e = {0};

@@ -15,6 +15,7 @@ import cmocka_count  # noqa: E402
 import disassembly  # noqa: E402
 import entries  # noqa: E402
 import figures  # noqa: E402
+import hopper  # noqa: E402
 import loops  # noqa: E402
 import model  # noqa: E402
 
@@ -108,6 +109,43 @@ class LoopTest(unittest.TestCase):
         made = [turn(1), turn(2), turn(1)]
         entries.set_repeats(made, "attention_short_backward")
         self.assertEqual([t.repeats for t in made], [1, 1, 2])
+
+
+class HopperTest(unittest.TestCase):
+    """A loop of a warpgroup over 64 x 32 entries at D = 16: S in one product, P V in two."""
+    TEXT = "\n".join([".L_x_0:HGMMA.64x32x16.F32.BF16 R24, gdesc[UR4], !UPT", *["MUFU.EX2 R1, R1"] * 16,
+                      *["HGMMA.64x16x16.F32.BF16 R8, R4, gdesc[UR8].tnspB, gsb0"] * 2, "@P0 BRA `(.L_x_0)", "EXIT"])
+
+    def kernel(self, name="attention_forward"):
+        return disassembly.Kernel(name, "sm_90a", 128, code_of(self.TEXT))
+
+    def test_products_of_a_warpgroup(self):
+        self.assertEqual([classes.depth(i) for i in self.kernel().code if i.base == "HGMMA"], [64, 32, 32])
+        turn, = entries.turns_of(self.kernel(), 16)
+        self.assertEqual((turn.products, turn.entries, turn.slots), (2, 512, 20))
+
+    def test_warps_that_copy_are_left_out(self):
+        for threads, warps in ((160, 4), (256, 4), (384, 8), (512, 12), (640, 16)):
+            launch = types.SimpleNamespace(threads=threads)
+            self.assertEqual(figures.working_warps(launch, self.kernel()), warps)
+        self.assertEqual(figures.working_warps(types.SimpleNamespace(threads=160), only_loop()), 5)
+
+    def test_the_summary_is_of_loops_with_all_products(self):
+        loops_of = [{"products": p, "entries": 1, "slots_per_entry": s, "partial_per_entry": 2 * s} for p, s in ((2, 1), (3, 3), (4, 9))]
+        made = figures.summary("attention_dq", loops_of)
+        self.assertEqual((made["slots_per_entry"], made["partial_per_entry"]), (3, 6))
+        self.assertEqual(figures.summary("attention_dq", loops_of[:1])["slots_per_entry"], 1)
+
+    def test_a_launch_beside_the_prototype(self):
+        """Each instruction is issued 8 times by 4 warps: 2 tiles."""
+        record = {"counts": [8] * 21, "copied": 6000, "threads": 512}
+        made = hopper.figures(record, self.kernel(), 16, {"source": "dense", "length": 2048})
+        self.assertEqual(made, {"shape": "wide", "slots": 8 * 21 / 4096, "bytes": 3000, "prototype": None})
+        self.assertIsNone(hopper.figures(record, only_loop("attention_forward"), 16, {}))
+        self.assertIsNone(hopper.figures(record, self.kernel("attention_forward_merge"), 16, {}))
+        kernel = {"kernel": "attention_forward", "head_dim": 64}
+        self.assertEqual(hopper.row(kernel, made | {"prototype": (0.041, 2400)}),
+                         ["forward", "64", "wide", "0.0410", "0.0410", "1.00", "3000", "2400", "1.25"])
 
 
 class ModelTest(unittest.TestCase):

@@ -7,6 +7,7 @@
 #include "masks/base/memory.h"
 #include "masks/input/load.h"
 #include "runtime/device/emulated/emulated.h"
+#include "tests/support/plan_shape.h"
 #include "tests/support/test.h"
 #include <stdlib.h>
 #include <string.h>
@@ -47,6 +48,7 @@ static void add_plan(struct artifact *a, const struct plan *p)
     to->json = memory_text("{}");
     to->forward = p->forward;
     to->transposed = p->transposed;
+    memcpy(to->steps, p->steps, sizeof to->steps);
 }
 
 /* What nobody runs. */
@@ -97,6 +99,7 @@ uint8_t *fixture_file(const struct kernel_case *c, char *(*edit)(const char *tex
         plan_build(m, t, &f, machine_find(family_machine(t, &f), &e), &options, &e);
     if (!p)
         fail_msg("%s: %s", c->mask, e.text);
+    plan_take_shape(p, m, c->shape);
     struct source *s = emit_source(t, &p->config);
     struct artifact *a = memory_new(1, sizeof *a);
     a->mask = memory_copy(m, sizeof *m); /* the same but for `const` */

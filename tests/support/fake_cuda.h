@@ -11,6 +11,9 @@
 #ifndef FAKE_CURRENT /* 1 + the device of the calling thread's context; 0: no context */
 #define FAKE_CURRENT 0
 #endif
+#ifndef FAKE_VERSION /* of CUDA */
+#define FAKE_VERSION 13000
+#endif
 #ifndef FAKE_ENTERED /* called with each context that is pushed */
 #define FAKE_ENTERED(context) (void)(context)
 #endif
@@ -52,7 +55,7 @@ FAKE(cuInit, unsigned flags)
 
 FAKE(cuDriverGetVersion, int *version)
 {
-    *version = 13000;
+    *version = FAKE_VERSION;
     return 0;
 }
 

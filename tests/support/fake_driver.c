@@ -25,7 +25,7 @@ __attribute__((constructor)) static void read_capability(void)
 #define FAKE_CURRENT fake_driver.current
 #define FAKE_ENTERED(context) \
     (fake_driver.entered = (int)((size_t)(context) - (size_t)FAKE_CONTEXT(0)))
-enum { FAKE_PROCESSORS = 132, FAKE_MODULES = 16, FAKE_HANDLE = 32 };
+enum { FAKE_PROCESSORS = 132, FAKE_MODULES = 16, FAKE_HANDLE = 32, FAKE_SHARED = 227 * 1024 };
 #include "tests/support/fake_cuda.h"
 /* after it */
 #include "tests/support/fake_cuda_models.h"
@@ -90,8 +90,10 @@ FAKE(cuModuleGetFunction, struct cu_function **function, struct cu_module *modul
 FAKE(cuFuncSetAttribute, struct cu_function *function, int attribute, int value)
 {
     INSIDE;
-    return fail(
-        function && attribute == CU_MAX_DYNAMIC_SHARED_SIZE_BYTES && value > 0 ? 0 : NOT_FOUND);
+    return fail(function && attribute == CU_MAX_DYNAMIC_SHARED_SIZE_BYTES && value >= 0 &&
+                        value <= FAKE_SHARED
+                    ? 0
+                    : NOT_FOUND);
 }
 
 FAKE(cuOccupancyMaxActiveBlocksPerMultiprocessor, int *blocks, struct cu_function *function,
@@ -99,7 +101,23 @@ FAKE(cuOccupancyMaxActiveBlocksPerMultiprocessor, int *blocks, struct cu_functio
 {
     INSIDE;
     *blocks = 3;
-    return fail(function && threads % 32 == 0 && threads <= 1024 && shared ? 0 : NOT_FOUND);
+    return fail(function && threads % 32 == 0 && threads <= 1024 && shared <= FAKE_SHARED
+                    ? 0
+                    : NOT_FOUND);
+}
+
+static bool takes_hopper(const char *entry)
+{
+    return fake_driver.hopper &&
+           (!strcmp(entry, "attention_forward") || !strcmp(entry, "attention_dq") ||
+            !strcmp(entry, "attention_dkv"));
+}
+
+static void take_hopper(const void *args)
+{
+    struct hopper_args *to = &fake_driver.hopper_args[(fake_driver.launches - 1) % FAKE_HOPPER];
+    memcpy(to, args, sizeof *to);
+    fake_driver.args = to->a;
 }
 
 FAKE(cuLaunchKernel, struct cu_function *function, unsigned grid_x, unsigned grid_y,
@@ -117,7 +135,10 @@ FAKE(cuLaunchKernel, struct cu_function *function, unsigned grid_x, unsigned gri
     fake_driver.threads = block_x * block_y * block_z;
     fake_driver.shared = shared;
     fake_driver.stream = stream;
-    memcpy(&fake_driver.args, arguments[0], sizeof fake_driver.args);
+    if (takes_hopper((const char *)function))
+        take_hopper(arguments[0]);
+    else
+        memcpy(&fake_driver.args, arguments[0], sizeof fake_driver.args);
     return fail(function && !extra ? 0 : NOT_FOUND);
 }
 
@@ -151,3 +172,34 @@ FAKE(cuMemcpyDtoH_v2, void *to, cu_pointer from, size_t bytes)
     memcpy(to, (const void *)(size_t)from, bytes);
     return 0;
 }
+
+#if FAKE_VERSION >= 12000 /* a driver before CUDA 12 has no tensor maps */
+static bool can_encode(unsigned dimensions, const void *address,
+                       const unsigned long long *extents, const unsigned long long *strides,
+                       const unsigned *box, const unsigned *element_strides)
+{
+    for (unsigned k = 0; k < dimensions; k++)
+        if (extents[k] < 1 || extents[k] > 1ull << 32 || box[k] < 1 || box[k] > 256 ||
+            element_strides[k] != 1 || (k && (strides[k - 1] % 16 || strides[k - 1] >> 40)))
+            return false;
+    return dimensions == 4 && (size_t)address % 16 == 0 && box[0] * 2 <= 128;
+}
+
+FAKE(cuTensorMapEncodeTiled, void *map, int type, unsigned dimensions, void *address,
+     const unsigned long long *extents, const unsigned long long *strides, const unsigned *box,
+     const unsigned *element_strides, int interleave, int swizzle, int promotion, int beyond)
+{
+    struct fake_map m = {
+        .address = (size_t)address, .type = type, .swizzle = swizzle, .promotion = promotion};
+    COUNTED;
+    if (!can_encode(dimensions, address, extents, strides, box, element_strides) ||
+        (size_t)map % 64 || interleave || beyond)
+        return fail(1);
+    memcpy(m.extent, extents, sizeof m.extent);
+    memcpy(m.stride, strides, sizeof m.stride);
+    memcpy(m.box, box, sizeof m.box);
+    memcpy(map, &m, sizeof m);
+    fake_driver.maps++;
+    return 0;
+}
+#endif

@@ -2,8 +2,17 @@
 /* What the fake driver (fake_driver.c) keeps count of; its symbol is `fake_driver`. */
 #pragma once
 #include "templates/abi.h"
+/* after it */
+#include "templates/cuda/hopper/args.h"
 
-enum { FAKE_LAUNCHES = 32 };
+enum { FAKE_LAUNCHES = 32, FAKE_HOPPER = 4 };
+
+/* What cuTensorMapEncodeTiled leaves in a tensor map. */
+struct fake_map {
+    unsigned long long address, extent[4], stride[3];
+    unsigned box[4];
+    int type, swizzle, promotion;
+};
 
 struct fake {
     int contexts, modules, allocations; /* held now */
@@ -23,5 +32,8 @@ struct fake {
     } launched[FAKE_LAUNCHES]; /* the first of them, since `launches` was set to 0 */
     void *stream;
     struct abi_args args;
-    char image[64]; /* the beginning of the last module */
+    int maps;   /* tensor maps that were encoded */
+    int hopper; /* 1: attention_forward, _dq and _dkv receive struct hopper_args */
+    struct hopper_args hopper_args[FAKE_HOPPER]; /* of the latest launches, by number */
+    char image[64];                              /* the beginning of the last module */
 };

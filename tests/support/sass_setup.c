@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* See sass_setup.h. */
 #include "tests/support/sass_setup.h"
+#include "gen/family/family.h"
 #include "masks/input/load.h"
 #include "runtime/compile/compile.h"
 #include "tests/support/covering.h"
+#include "tests/support/plan_shape.h"
 #include "tests/support/test.h"
 #include <math.h>
 #include <stdio.h>
@@ -76,6 +78,19 @@ struct mask *setup_mask(const struct sass_case *c, struct kernel_request *ret)
     return m;
 }
 
+/* A plan of the case's family and shape, which the caller destroys. */
+static struct plan *make_plan(const struct sass_case *c, const struct mask *m,
+                              const struct target *t, const struct kernel_request *r)
+{
+    struct error e = {0};
+    const struct plan_options o = {.family = family_find(c->family, &e)};
+    struct plan *p = plan_build(m, t, r, machine_find(family_machine(t, r), &e), &o, &e);
+    if (!p)
+        fail_msg("%s: %s", c->mask[0], e.text);
+    plan_take_shape(p, m, c->shape);
+    return p;
+}
+
 struct maskc_kernel *setup_try_on(const char *device, const struct sass_case *c,
                                   const char *target, struct cache *cache, struct error *e)
 {
@@ -86,10 +101,12 @@ struct maskc_kernel *setup_try_on(const char *device, const struct sass_case *c,
     uint8_t *bytes = NULL;
     uint64_t size = 0;
     r.mask = m;
+    r.planned = c->family ? make_plan(c, m, t, &r.request) : NULL;
     if (kernel_compile(&r, &bytes, &size, e) ||
         kernel_load(bytes, size, c->mask[0], device, &k, e))
         k = NULL;
     free(bytes);
+    plan_destroy(r.planned);
     mask_destroy(m);
     return k;
 }

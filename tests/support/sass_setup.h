@@ -19,6 +19,8 @@ struct sass_case {
     struct kernel_request request;
     struct key_shape
         keys; /* with fewer key heads there are twice as many query heads, else two */
+    const char *family,
+        *shape; /* null: the cheapest (plan_options.family, plan_take_shape()) */
 };
 
 /* The case's mask, which the caller destroys, and its whole request. */

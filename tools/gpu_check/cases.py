@@ -14,10 +14,18 @@ DROPOUT, SPARSEGEN = ("--dropout",), ("--transform", "sparsegen=-4")
 SHARED_KEYS = ("--kv-heads", "1")
 OPTIONS = (DROPOUT, SPARSEGEN, ("--soft", "bias"), ("--soft", "scale"), SHARED_KEYS)
 
-# Whole variants of the kernels: mask, n, dtype, head dimension, options, and what the plan for sm_90a then holds.
+# Whole variants of cuda_tiled and cuda_simt: mask, n, dtype, head dimension, options, and what the plan for sm_90a then holds.
 TALL, CUT, RESUMED = ({"BLOCK_ROWS": 128}, {"CUT_ROWS": 1}, {"SHARED_ROWS": 1})
 ROW_PASS = "rows(5,2047)|columns(7)|diagonal(0)"
-VARIANTS = (
+TILED = ("--family", "cuda_tiled")
+
+
+def tiled(rows):
+    """Rows of halves, with the family that they are for: an H100 has another for most of them."""
+    return tuple((*r[:4], (*TILED, *r[4]), r[5]) if r[2] in ("bf16", "f16") else r for r in rows)
+
+
+VARIANTS = tiled((
     ("dense", 1000, "bf16", 128, (), TALL),
     ("causal", 1000, "bf16", 128, (), TALL),
     ("window(128)", 1000, "bf16", 128, (), TALL),
@@ -38,8 +46,38 @@ VARIANTS = (
     ("longformer", 512, "bf16", 64, SHARED_KEYS, {"GROUPED": 1}),
     ("longformer", 512, "f32", 64, (*SHARED_KEYS, "--kv-length", "700", "--align", "end"), {"GROUPED": 1, "RECTANGULAR": 1}),
     ("strided(45)", 1900, "f16", 64, (*SHARED_KEYS, "--kv-length", "2048"), {"GROUPED": 1, "RECTANGULAR": 1}),
+))
+# cuda_hopper's, the shapes of all passes first: mask, n, dtype, head dimension, options, and the header's numbers.
+HOPPER, CAPABILITY = ("--family", "cuda_hopper"), "9.0"  # of the GPU that it runs on
+WIDE, DEEP, NARROW = ({"FORWARD_WARPGROUPS": 3, "QUERY_WARPGROUPS": 2, "KEY_WARPGROUPS": 2},
+                      {"FORWARD_WARPGROUPS": 2, "QUERY_SLOTS": 2, "KEY_SLOTS": 2},
+                      {"FORWARD_WARPGROUPS": 1, "QUERY_WARPGROUPS": 1, "KEY_WARPGROUPS": 1})
+SHORTER_KEYS = ("--kv-length", "700", "--align", "end")
+HOPPER_VARIANTS = (
+    ("dense", 2048, "bf16", 64, (), WIDE),
+    ("window(64)", 1000, "bf16", 64, (), NARROW),
+    ("longformer", 1000, "bf16", 64, (), {}),
+    ("dense", 2048, "bf16", 128, (), DEEP),
+    ("window(100)", 2048, "bf16", 64, (), {"FORWARD_WARPGROUPS": 4}),
+    ("causal", 1000, "f16", 64, (), {"DTYPE": "ABI_F16"}),
+    ("longformer", 1000, "f16", 128, (), DEEP),
+    ("longformer", 1000, "bf16", 96, (), {"HEAD_DIM": 96}),
+    ("dense", 1000, "bf16", 64, DROPOUT, {"DROPOUT": 1}),
+    ("longformer", 1000, "bf16", 64, DROPOUT, {"DROPOUT": 1}),
+    ("bigbird", 1000, "bf16", 128, DROPOUT, {"DROPOUT": 1}),
+    ("longformer", 1000, "bf16", 64, SHARED_KEYS, {"GROUPED": 1}),
+    ("dense", 1000, "f16", 96, SHARED_KEYS, {"GROUPED": 1}),
+    ("causal", 1000, "bf16", 64, SHORTER_KEYS, {"RECTANGULAR": 1}),
+    ("longformer", 1000, "bf16", 128, (*SHARED_KEYS, *SHORTER_KEYS), {"GROUPED": 1, "RECTANGULAR": 1}),
+    ("longformer-cls(64,2)", 8192, "bf16", 64, (), {"CUT_ROWS": 1}),
+    ("star", 1000, "bf16", 64, (), {}),
+    ("bigbird", 512, "bf16", 64, (), {}),
+    ("blockbert-2", 1000, "bf16", 64, (), {}),
+    ("dam-s-example", 1000, "f16", 64, (), {}),
+    ("strided", 512, "bf16", 40, (), {"HEAD_DIM": 40}),
+    ("longformer", 100, "bf16", 64, (), {}),
 )
-# Of these, under the sanitizer: tall, cut, with dropout, with sparsegen, f16, shared keys, other numbers of keys.
+# Of VARIANTS, under the sanitizer: tall, cut, with dropout, with sparsegen, f16, shared keys, other numbers of keys.
 SANITIZED = (1, 8, 9, 11, 14, 17, 18)
 
 
@@ -84,15 +122,22 @@ def of_head_dim(mask, short, head_dim, dtypes):
     return [Kernel(mask, short, "bf16", head_dim), *(Kernel(mask, 4 * short, d, head_dim) for d in dtypes)]
 
 
+def hopper(o):
+    """Kernels of cuda_hopper, where the GPU is known to run them or the plan is for an H100."""
+    there = o.device == "cuda" and getattr(o, "capability", CAPABILITY) == CAPABILITY
+    made = [Kernel(*v[:4], (*HOPPER, *v[4])) for v in HOPPER_VARIANTS] if there else []
+    return [k for k in made if wanted(o, k)]
+
+
 def variants(o):
     return [k for k in (Kernel(*v[:5]) for v in VARIANTS) if wanted(o, k)]
 
 
 def verified(o):
-    """Kernels of the stage verify, the most common first; no kernel twice."""
+    """Kernels of the stage verify: those of cuda_hopper, then the most common first; no kernel twice."""
     masks, lengths = chosen_masks(o), chosen_lengths(o)
     short = min(chosen_lengths(o, (128,)))
-    made = [Kernel(m, n, d) for n in lengths for m in masks for d in DTYPES]
+    made = hopper(o) + [Kernel(m, n, d) for n in lengths for m in masks for d in DTYPES]
     some = masks[:1 if o.device == "emulated" else 4]
     made += [Kernel(m, short, "bf16", options=x) for x in OPTIONS for m in some]
     made += [Kernel(m, short, "tf32") for m in some] + variants(o)

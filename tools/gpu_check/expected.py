@@ -22,6 +22,7 @@ SECONDS = {
     "time kernels": (8, "estimate: 35 kernels at the price of verify"),
     "time row": (ROW_SECONDS, "measured: 114 rows of one process in 57 s"),
     "time flex": (FLEX_SECONDS, "measured: in the 57 s of the stage"),
+    "harness run": (3, "estimate: 25 problems in 10 s, and the mask's tables"),
     "maskbert verify": (8, "estimate"),
     "maskbert time": (6, "estimate: two masks at 2 s each, measured, and two loads"),
     "calibrate": (40, "estimate: 180 probes"),

@@ -9,7 +9,7 @@ import subprocess
 from gpu_check import expected
 from gpu_check.programs import Fatal
 
-FIELDS = ("name", "driver_version", "memory.free")  # of nvidia-smi
+FIELDS = ("name", "driver_version", "memory.free", "compute_cap")  # of nvidia-smi
 GIB_PER_WORKER = 2  # of the GPU's memory: a context and the tensors of one case
 SOURCES = ("masks", "gen", "runtime", "templates", "model", "tools/maskc", "tools/reference", "tools/maskbert", "tools/compare",
            "tools/gpu_check", "tests/python")
@@ -26,7 +26,7 @@ def output_of(*words, **more):
 
 
 def gpu():
-    """{"device", "driver", "free_mib"} of the first GPU."""
+    """{"device", "driver", "free_mib", "capability"} of the first GPU."""
     try:
         made = subprocess.run(["nvidia-smi", f"--query-gpu={','.join(FIELDS)}", "--format=csv,noheader,nounits"],
                               capture_output=True, text=True, check=False)
@@ -34,8 +34,9 @@ def gpu():
         raise Fatal(3, "no GPU: nvidia-smi is missing") from None
     if made.returncode or not made.stdout.strip():
         raise Fatal(3, "no GPU: nvidia-smi lists none")
-    words = [w.strip() for w in made.stdout.splitlines()[0].split(",")] + ["", ""]
-    return {"device": words[0], "driver": words[1], "free_mib": int(words[2]) if words[2].isdigit() else None}
+    words = [w.strip() for w in made.stdout.splitlines()[0].split(",")] + ["", "", ""]
+    return {"device": words[0], "driver": words[1], "free_mib": int(words[2]) if words[2].isdigit() else None,
+            "capability": words[3]}
 
 
 def cores():

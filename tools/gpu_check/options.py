@@ -14,6 +14,7 @@ EPILOG = """
 stages, in this order:
   verify        compile and compare with float64: gallery masks, dtypes, lengths, head dims, transforms, dropout, biases,
                 shared keys, variants of the kernels
+  harness       with --harness DIR: kernels of cuda_hopper beside those of a harness, by turns (needs torch and an H100)
   time          ours against our dense kernel, cuDNN, FlashAttention-2 (torch's SDPA) and FlexAttention: CUDA graphs in one
                 process, samples interleaved, with the floors of memory (a copy) and of the executed area (mma.sync)
                 measured in the same run (needs torch)
@@ -67,6 +68,8 @@ def new_parser():
     p.add_argument("--stages", type=names(list(stages.STAGES)), metavar="NAME,NAME", help="default: all")
     p.add_argument("--budget", type=positive, default=expected.BUDGET, metavar="S",
                    help=f"seconds for the whole call, the build included (default {expected.BUDGET})")
+    p.add_argument("--harness", type=pathlib.Path, metavar="DIR",
+                   help="a built harness: `host`, cubins; host UTIL @FORWARD+DQ+DKV T:MASK:N:BATCH:HEADS prints times")
     p.add_argument("--jobs", type=positive, metavar="N",
                    help="cases at a time (default: three quarters of the CPU cores, as far as the GPU's memory allows)")
     p.add_argument("--masks", nargs="+", metavar="MASK", help="only these")

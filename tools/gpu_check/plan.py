@@ -56,7 +56,7 @@ def figures(device):
     return [f"  {case}: {seconds:.1f} s ({source})" for case, (seconds, source) in expected.SECONDS.items()]
 
 
-def text(stages, budget, o, build):
+def text(stages, budget, o, build, stages_skipped=()):
     """What --dry-run prints."""
     made, total = plan(stages, budget, build)
     machine = "the emulated device" if o.device == "emulated" else "one H100 80GB HBM3 with 16 CPU cores"
@@ -66,6 +66,7 @@ def text(stages, budget, o, build):
         lines.append(f"{p.stage.name:14} {p.seconds:6.1f} s  {len(p.fits)} of {len(p.stage.items)} cases, "
                      f"{p.stage.workers} at a time" + (f", {p.stage.start:.0f} s before the first" if p.stage.start else ""))
         lines += case_lines(p)
+    lines += stages_skipped
     lines += ["", f"{'total':14} {total:6.1f} s of {budget} s", ""]
     left = [p for p in made if p.left]
     lines += [f"Left for another call, which goes on where this one ends: {', '.join(f'{p.stage.name} ({len(p.left)})' for p in left)}:",

@@ -2,7 +2,7 @@
 """Markdown of a run: what was checked, what is wrong, what was left."""
 import functools
 
-from gpu_check import calibrate, maskbert, peers_table, python_tests, timing_table
+from gpu_check import calibrate, harness, maskbert, peers_table, python_tests, timing_table
 from gpu_check.work import is_dead
 
 SHOWN = 8  # names of a list; the JSON file has all
@@ -37,7 +37,7 @@ def sanitize_lines(results):
     return lines
 
 
-STAGES = {"verify": verify_lines, "time": timing_table.lines, "python": python_tests.lines, "maskbert": maskbert.lines,
+STAGES = {"verify": verify_lines, "harness": harness.lines, "time": timing_table.lines, "python": python_tests.lines, "maskbert": maskbert.lines,
           "calibrate": calibrate.lines, "sanitize": sanitize_lines, "maskbert-f32": functools.partial(maskbert.lines, name="maskbert-f32"), "peers": peers_table.lines}
 
 

@@ -1,17 +1,26 @@
 # SPDX-License-Identifier: Apache-2.0
 """Stages in the order of their value: what is found first is worth most when the budget ends early."""
-from gpu_check import calibrate, maskbert, peers, python_tests, sanitize, timing, verify
+from gpu_check import calibrate, harness, maskbert, peers, python_tests, sanitize, timing, verify
 
-STAGES = {"verify": verify.stage, "time": timing.stage, "python": python_tests.stage, "maskbert": maskbert.stage,
+STAGES = {"verify": verify.stage, "harness": harness.stage, "time": timing.stage, "python": python_tests.stage, "maskbert": maskbert.stage,
           "calibrate": calibrate.stage, "sanitize": sanitize.stage, "maskbert-f32": maskbert.stage_f32, "peers": peers.stage}
 EMULATED = ("verify", "maskbert")  # by default on the emulated device
-NEED_GPU = ("time", "calibrate", "sanitize", "maskbert-f32", "peers")
+NEED_GPU = ("harness", "time", "calibrate", "sanitize", "maskbert-f32", "peers")
 
 
 def names(o):
     """Stages of a call."""
-    chosen = o.stages or (EMULATED if o.device == "emulated" else tuple(STAGES))
-    return [name for name in STAGES if name in chosen]
+    return [name for name in STAGES if name in chosen(o) and (name != "harness" or o.harness)]
+
+
+def chosen(o):
+    """Stages that the options ask for."""
+    return o.stages or (EMULATED if o.device == "emulated" else tuple(STAGES))
+
+
+def skipped(o):
+    """One line for each stage that lacks its option."""
+    return ["harness skipped: no --harness DIR"] if "harness" in chosen(o) and not o.harness else []
 
 
 def of(o):

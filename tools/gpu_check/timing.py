@@ -45,6 +45,16 @@ def result_of(rows, clock):
 
 # ---- kernels, mask tables and plans ----
 
+def outputs(attempt, commands):
+    """Runs maskc: (name, file that it writes, words) each. {name: file} of those that worked, and "said" of the others."""
+    made, said = {}, []
+    for name, output, words in commands:
+        code, _, why = attempt.command(attempt.maskc, *words)
+        said += [f"{words[0]}: {why or f'exit status {code}'}"] if code else []
+        made |= {} if code else {name: str(output)}
+    return made | {"said": "; ".join(said)}
+
+
 def prepared(call, folder, number, key):
     """Files of one kernel for the process that measures: {"kernel", "table", "plans", "said"}."""
     mask, n, batch, head_dim, dtype = key
@@ -53,16 +63,12 @@ def prepared(call, folder, number, key):
     case = {"length": n, "dtype": dtype, "head_dim": head_dim, "heads": known.HEADS, "device": call.o.device,
             "batch": batch, "threads": 1}
     target = "cuda" if call.o.device == "cuda" else "cpu"
-    made, said = {}, []
-    for name, output, words in (
-            ("kernel", path, ("compile", mask, "-n", n, "--heads", known.HEADS, "--dtype", dtype, "--head-dim", head_dim,
-                              "--target", target, "-o", path)),
-            ("table", table, ("make", mask, "-n", n, "-o", table))):
-        code, _, why = attempt.command(call.maskc, *words)
-        said += [f"{words[0]}: {why or f'exit status {code}'}"] if code else []
-        made |= {} if code else {name: str(output)}
+    made = outputs(attempt, (
+        ("kernel", path, ("compile", mask, "-n", n, "--heads", known.HEADS, "--dtype", dtype, "--head-dim", head_dim,
+                          "--target", target, "-o", path)),
+        ("table", table, ("make", mask, "-n", n, "-o", table))))
     plans = {p: peers_plan.read(call.maskc, mask, case, p, call.environment) for p in known.PASSES}
-    return made | {"plans": plans, "said": "; ".join(said)}
+    return made | {"plans": plans}
 
 
 def prepare(call, folder, some):

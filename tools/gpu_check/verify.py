@@ -9,8 +9,11 @@ from gpu_check import cases, expected
 from gpu_check.work import Item, Stage, dead
 
 
-def target_of(device):
-    return "cuda" if device == "cuda" else "sm_80"
+def target_of(device, kernel):
+    """All targets of a GPU, but for a family that one target has."""
+    if device == "cuda":
+        return "sm_90a" if set(cases.HOPPER) <= set(kernel.options) else "cuda"
+    return "sm_80"
 
 
 def threads_of(jobs):
@@ -21,7 +24,7 @@ def threads_of(jobs):
 def compile_kernel(attempt, kernel, path):
     """The reason of a failure, or an empty text."""
     code, _, said = attempt.command(attempt.maskc, "compile", *kernel.compile_options(), "--target",
-                                    target_of(attempt.o.device), "-o", path)
+                                    target_of(attempt.o.device, kernel), "-o", path)
     return f"compile: {said or f'exit status {code}'}" if code else ""
 
 

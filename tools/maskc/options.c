@@ -83,7 +83,7 @@ const struct option_row option_rows[OPTION_COUNT] = {
     [OPTION_KV_LENGTH] = {"kv-length", 0, "M", "Keys, where they are not as many as the queries (-n); the mask then has the larger length", GROUP_KERNEL, VALUE_COUNT, AT(kv_length)},
     [OPTION_ALIGN]     = {"align", 0, "WHERE", "With --kv-length: queries and keys stand at the mask's start (default) or end: query i at i + M - N", GROUP_KERNEL, VALUE_TEXT, AT(align)},
     [OPTION_MACHINE]   = {"machine", 0, "NAME", "Row of the machine table that the plan is made for, or 'calibrated' (default: this machine as calibrated where it runs the target, else by target)", GROUP_KERNEL, VALUE_TEXT, AT(machine)},
-    [OPTION_FAMILY]    = {"family", 0, "NAME", "Kernel family of the passes that it takes: cpu_matrix, cpu_vector, cuda_resident, cuda_tiled, cuda_simt (default: the cheapest by prediction)", GROUP_KERNEL, VALUE_TEXT, AT(family)},
+    [OPTION_FAMILY]    = {"family", 0, "NAME", "Kernel family of the passes that it takes: cpu_matrix, cpu_vector, cuda_resident, cuda_hopper, cuda_tiled, cuda_simt (default: the cheapest by prediction)", GROUP_KERNEL, VALUE_TEXT, AT(family)},
 
     [OPTION_BUDGET]    = {"budget", 0, "SHARE", "The most that is kept within this share of dense's predicted time, above 0 and at most 1", GROUP_SNAP, VALUE_REAL, AT(budget), .given = AT(has_budget)},
     [OPTION_BUDGET_US] = {"budget-us", 0, "T", "The most that is kept within T predicted microseconds, of all layers", GROUP_SNAP, VALUE_REAL, AT(budget_us), .given = AT(has_budget_us)},

@@ -45,10 +45,17 @@ def is_exp2(i):
 
 
 def depth(i):
-    """Of a product of 16 x 8 entries: HMMA.16816 goes over 16 of the head, HMMA.1688 over 8."""
+    """Of products of 16 x 8 entries: HMMA.16816 goes over 16 of the head, HMMA.1688 over 8; HGMMA.64xNx16 has N / 8 of
+    16 in each of a warpgroup's warps."""
+    if i.base == "HGMMA":
+        return 2 * int(next(p for p in i.parts if p.startswith("64x")).split("x")[1])
     if i.base != "HMMA":
         return 0
     return 16 if "16816" in i.parts else 8
+
+
+def is_product(i):
+    return depth(i) > 0
 
 
 def width(i):

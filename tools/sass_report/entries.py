@@ -21,7 +21,7 @@ MOST_PRODUCTS = 8
 PRODUCTS = {"attention_forward": 2, "attention_dq": 3, "attention_dkv": 4, "attention_short_forward": 2,
             "attention_short_backward": 5, "flash_fwd": 2, "flash_bwd": 5}
 PHASED = ("attention_short_backward",)  # of the resident family: several main loops, one after another
-TILED = ("attention_forward", "attention_dq", "attention_dkv")  # copy columns in their main loops
+TILED = ("attention_forward", "attention_dq", "attention_dkv")  # copy columns in their main loops, but with HGMMA
 
 
 @dataclasses.dataclass
@@ -41,6 +41,15 @@ class Turn:
         return len(self.code)
 
 
+def is_hopper(code):
+    """Products of whole warpgroups, for which another warp copies columns."""
+    return any(i.base == "HGMMA" for i in code)
+
+
+def is_tiled(kernel):
+    return family_of(kernel.name) in TILED and not is_hopper(kernel.code)
+
+
 def family_of(name):
     return next((key for key in PRODUCTS if key in name), name)
 
@@ -52,7 +61,7 @@ def has(code, blocks, loop, test):
 
 
 def with_products(code, blocks, loop):
-    return has(code, blocks, loop, lambda i: i.base == "HMMA")
+    return has(code, blocks, loop, classes.is_product)
 
 
 def marked(code, blocks, loop, tiled):
@@ -139,7 +148,7 @@ def set_repeats(turns, name):
 
 def turn_of(kernel, blocks, loop, loops, head_dim):
     """A loop as a Turn; a way is one of all its entries only if it has their exp2."""
-    code, tiled = kernel.code, family_of(kernel.name) in TILED
+    code = kernel.code
     longest = way(code, blocks, loop, loops, LONGEST)
     products, found = entries_of(longest, kernel.name, head_dim)
     least = EXP2_OF_FRAGMENT * found // FRAGMENT if exp2_of(longest) else 0
@@ -149,7 +158,7 @@ def turn_of(kernel, blocks, loop, loops, head_dim):
         return made if exp2_of(made) >= least else longest
 
     partial = chosen(PARTIAL)
-    return Turn(code[blocks[loop.header].first].address, chosen(WHOLE) if tiled else partial, len(partial),
+    return Turn(code[blocks[loop.header].first].address, chosen(WHOLE) if family_of(kernel.name) in TILED else partial, len(partial),
                 len(longest), products, found, [(blocks[k].first, blocks[k].end) for k in sorted(loop.body)])
 
 
@@ -157,7 +166,7 @@ def turns_of(kernel, head_dim):
     """The main loops of a kernel, each as a Turn."""
     blocks = flow.blocks_of(kernel.code)
     loops = flow.loops_of(kernel.code, blocks)
-    found = main_loops(kernel.code, blocks, loops, family_of(kernel.name) in TILED)
+    found = main_loops(kernel.code, blocks, loops, is_tiled(kernel))
     made = [turn_of(kernel, blocks, loop, loops, head_dim) for loop in found]
     set_repeats(made, kernel.name)
     return [t for t in made if t.code]

@@ -10,6 +10,7 @@ import model
 from disassembly import Fatal, disassemble
 
 TURNS = 12  # of a main loop that a warp runs in the model: more change a share by less than a point
+WARPGROUP = 128  # threads
 RUNS_AS = {"sm_80": ("sm_80", "sm_90"), "sm_90": ("sm_90",)}  # target: machines
 
 
@@ -44,7 +45,7 @@ def modelled(launch, traces):
         if not blocks or not all(traces):
             continue
         share, by = model.bound([i for t in traces for i in t], machine)
-        run = model.simulate(traces, machine, blocks)
+        run = {"tensor": None} if entries.is_hopper(traces[0]) else model.simulate(traces, machine, blocks)
         made[machine.name] = {"warps": blocks * -(-launch.threads // classes.WARP), "blocks": blocks, "bound": share,
                               "bound_by": by} | run
     return made
@@ -86,12 +87,21 @@ def summary(kernel, loops):
         return None
     if entries.family_of(kernel) in entries.PHASED:
         return together(loops)
+    needed = entries.PRODUCTS.get(entries.family_of(kernel))  # others are of few items: the exact delta of cuda_hopper's dQ
+    loops = [x for x in loops if x["products"] == needed] or loops
     best = min(loops, key=lambda x: x["slots_per_entry"])
     return best | {"partial_per_entry": max(x["partial_per_entry"] for x in loops)}
 
 
+def working_warps(launch, kernel):
+    """Warps of a block that run main loops; with HGMMA one more warp, or a last warpgroup, copies."""
+    if entries.is_hopper(kernel.code):
+        return (launch.threads - 1) // WARPGROUP * WARPGROUP // classes.WARP
+    return -(-launch.threads // classes.WARP)
+
+
 def kernel_figures(launch, kernel, turns=TURNS):
-    warps = -(-launch.threads // classes.WARP)
+    warps = working_warps(launch, kernel)
     made = {"kernel": launch.name, "target": launch.target, "dtype": launch.dtype, "head_dim": launch.head_dim,
             "source": launch.source, "registers": launch.registers, "threads": launch.threads,
             "shared_bytes": launch.shared_bytes, "instructions": len(kernel.code), "loops": []}

@@ -66,7 +66,7 @@ def resident_blocks(machine, launch):
 # ---- instructions ----
 
 def pipe_of(i):
-    if i.base == "HMMA":
+    if classes.is_product(i):
         return "tensor"
     for name, bases in (("mufu", MUFU_PIPE), ("float", FLOAT_PIPE), ("memory", MEMORY_PIPE), ("", NO_PIPE)):
         if i.base in bases:
@@ -107,7 +107,7 @@ def work_of(i, machine):
     pipe = "" if i.never else pipe_of(i)
     busy = getattr(machine, pipe) if pipe not in ("", "memory") else 0
     if pipe == "tensor":
-        busy *= classes.depth(i) / 16
+        busy = (machine.peak if i.base == "HGMMA" else busy) * classes.depth(i) / 16
     return Work(i.index, pipe, busy, 0 if i.never else memory_cycles(i), LATENCY.get(i.base, OTHER_LATENCY),
                 max(1, i.stall), tuple(k for k in range(6) if i.wait >> k & 1), i.write_barrier, i.read_barrier,
                 "" if i.never else KINDS.get(i.base, ""))

@@ -225,5 +225,10 @@ int plan_check(const struct plan *p, const struct mask *m, struct error *e)
         return error_set(e, ERROR_FALSE, "the plan was made for another mask");
     if (check_pass(p, &p->forward, m, false, e))
         return -1;
-    return p->config.request.backward ? check_pass(p, &p->transposed, m, true, e) : 0;
+    if (p->config.request.backward && check_pass(p, &p->transposed, m, true, e))
+        return -1;
+    for (int k = 0; k < PASSES; k++)
+        if (check_steps(p, (enum machine_pass)k, m, e))
+            return -1;
+    return 0;
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Between the files that hold a plan's tables against the mask: check.c (items, rows), check_visits.c (what
-   pieces visit), check_work.c (the work lists). What fails has said so. */
+   pieces visit), check_work.c (the work lists), check_steps.c (steps). What fails has said so. */
 #pragma once
 #include "gen/lowering/lowering.h"
 #include "gen/plan/internal.h"
@@ -36,3 +36,7 @@ int check_split(struct checker *c, const struct abi_item *from, uint32_t r, uint
 
 /* Each layer's list: every item of every head once, in order; shared only by layers that are alike. */
 int check_work(struct checker *c);
+
+/* The steps of a pass, where its kernels read them: they are the mask, and each layer's list has every group. */
+int check_steps(const struct plan *p, enum machine_pass pass, const struct mask *m,
+                struct error *e);

@@ -4,8 +4,11 @@
 #include "masks/base/memory.h"
 #include "runtime/compile/compile.h"
 #include "runtime/device/emulated/emulated_text.h"
+#include "runtime/device/hopper_args.h"
 #include "runtime/device/host.h"
+#include "runtime/emulated/tensor_map.h"
 #include <stdlib.h>
+#include <string.h>
 
 enum { BLOCKS = 4 };
 
@@ -13,6 +16,8 @@ struct device_code {
     const struct artifact *artifact;
     const struct artifact_target *target;
     struct emulated_text *text;
+    struct hopper_maps *maps; /* null where no phase needs them */
+    u32 *patterns[2]; /* with maps: copies of both directions, which bulk copies may read */
 };
 
 /* ---- loading ---- */
@@ -41,9 +46,52 @@ static int open_code(struct device_code *c, struct error *e)
 
 static void unload(struct device_code *c)
 {
-    if (c)
+    if (c) {
         emulated_close(c->text);
+        hopper_maps_destroy(c->maps);
+        free(c->patterns[0]);
+        free(c->patterns[1]);
+    }
     free(c);
+}
+
+static int encode_map(const struct map_shape *s, struct tensor_map *ret, struct error *e)
+{
+    struct emulated_tensor_map m = {
+        .magic = EMULATED_TENSOR_MAP,
+        .address = (uintptr_t)s->address,
+        .element_bytes = (uint32_t)s->stride[0],
+        .swizzle = 128,
+    };
+    (void)e;
+    for (int k = 0; k < MAP_DIMENSIONS; k++) {
+        m.stride[k] = s->stride[k];
+        m.extent[k] = (uint32_t)s->extent[k];
+        m.box[k] = s->box[k];
+    }
+    memcpy(ret->opaque, &m, sizeof m);
+    return 0;
+}
+
+/* Patterns in a file are at multiples of 4 bytes, as bulk copies cannot read them. */
+static u32 *align_patterns(const struct plan_pass *p, uint32_t block_rows)
+{
+    const size_t words = (size_t)p->n_patterns * block_rows;
+    u32 *copy = memory_aligned(words, sizeof *copy);
+    if (words)
+        memcpy(copy, p->patterns, words * sizeof *copy);
+    return copy;
+}
+
+static int load_hopper(struct device_code *c, struct error *e)
+{
+    const struct artifact_plan *p = &c->artifact->plan[c->target->plan];
+    if (!hopper_needed(&c->target->launch))
+        return 0;
+    c->maps = hopper_maps_new(c->artifact, c->target, encode_map, e);
+    c->patterns[0] = align_patterns(&p->forward, p->block_rows);
+    c->patterns[1] = align_patterns(&p->transposed, p->block_rows);
+    return c->maps ? 0 : -1;
 }
 
 static int load(const struct artifact *a, const struct artifact_target *t, int ordinal,
@@ -53,7 +101,7 @@ static int load(const struct artifact *a, const struct artifact_target *t, int o
     struct device_code *c = memory_new(1, sizeof *c);
     c->artifact = a;
     c->target = t;
-    if (open_code(c, e) < 0) {
+    if (open_code(c, e) < 0 || load_hopper(c, e) < 0) {
         unload(c);
         return -1;
     }
@@ -63,16 +111,45 @@ static int load(const struct artifact *a, const struct artifact_target *t, int o
 
 /* ---- launching ---- */
 
+static int run_phase(const struct device_code *c, const struct phase *p, uint64_t indices,
+                     const void *args, uint32_t workers, struct error *e)
+{
+    const struct emulated_grid grid = {workers, p->threads, p->shared_bytes};
+    return indices ? emulated_run(c->text, p->entry, args, &grid, e) : 0;
+}
+
+static int launch_hopper(const struct device_code *c, const struct phase *p,
+                         const struct device_launch *l, struct error *e)
+{
+    const struct plan_steps *s = c->artifact->plan[c->target->plan].steps;
+    struct abi_steps steps[PASSES];
+    struct hopper_args args;
+    for (int k = 0; k < PASSES; k++)
+        steps[k] = (struct abi_steps){s[k].work, s[k].groups, s[k].steps, 0, 0};
+    return hopper_fill(c->maps, p, l, steps, &args, e) < 0
+               ? -1
+               : run_phase(c, p, hopper_indices(&args), &args, l->workers, e);
+}
+
+static int launch_phase(const struct device_code *c, const struct phase *p,
+                        const struct device_launch *l, struct error *e)
+{
+    if (p->arguments != PHASE_ARGS)
+        return launch_hopper(c, p, l, e);
+    /* the text copies as many bytes as its longest arguments have */
+    struct {
+        struct abi_args a;
+        struct hopper_args unused;
+    } args;
+    args.a = phase_args(p->over, &l->args);
+    return run_phase(c, p, phase_indices(p->over, &args.a), &args, l->workers, e);
+}
+
 static int launch(const struct device_code *c, const struct device_launch *l, struct error *e)
 {
-    for (uint32_t k = 0; k < l->n_phases; k++) {
-        const struct phase *p = &l->phases[k];
-        const struct abi_args args = phase_args(p->over, &l->args);
-        struct emulated_grid grid = {l->workers, p->threads, p->shared_bytes};
-        if (phase_indices(p->over, &args) &&
-            emulated_run(c->text, p->entry, &args, &grid, e) < 0)
+    for (uint32_t k = 0; k < l->n_phases; k++)
+        if (launch_phase(c, &l->phases[k], l, e) < 0)
             return -1;
-    }
     return 0;
 }
 
@@ -86,6 +163,8 @@ static void tables(const struct device_code *c, bool transposed, uint32_t layer,
                    struct abi_plan *ret)
 {
     host_tables(&c->artifact->plan[c->target->plan], c->artifact->mask, transposed, layer, ret);
+    if (c->patterns[transposed])
+        ret->patterns = c->patterns[transposed];
 }
 
 /* ---- the device ---- */

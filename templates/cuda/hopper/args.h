@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the entries of cuda_hopper receive: the arguments of every kernel, the steps of the pass, and tensor maps. Read by
-   the templates and by the runtime, which makes the maps of each launch. */
+/* What the entries of cuda_hopper receive: the steps of the pass, tensor maps, and the arguments of every kernel. Read by
+   the templates and by the runtime, which makes the maps of each launch. Stands after abi.h. */
 #ifndef MASKC_CUDA_HOPPER_ARGS_H
 #define MASKC_CUDA_HOPPER_ARGS_H
-#include "abi.h"
 
 /* A CUtensorMap: 2-byte elements, four dimensions (d, head, row, batch), boxes of 64 x 1 x rows x 1 elements, swizzle of
    128 bytes, zeros outside of the tensor. A box past the end counts its full bytes. */
@@ -21,9 +20,8 @@ struct stream_maps {
     struct tensor_map run, tile, row;
 };
 
+/* abi_args come last: they are longer where keys have a shape of their own. */
 struct hopper_args {
-    struct abi_args a;
-    struct abi_steps steps;
     /*          forward   dQ         dK and dV
        rows     Q         Q, dO, O   K, V       boxes of 64 rows
        row      the same                        boxes of one row: where a row block crosses the end of a sequence
@@ -31,6 +29,8 @@ struct hopper_args {
        out      O         dQ         dK, dV     boxes of 64 rows; without GROUPED */
     struct tensor_map rows[3], row[3], out[2];
     struct stream_maps columns[2];
+    struct abi_steps steps;
+    struct abi_args a;
 };
 
 #endif

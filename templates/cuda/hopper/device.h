@@ -10,7 +10,11 @@
 
 typedef u32 smem_t; /* a byte of shared memory */
 
+#define LARGEST_ARGS struct hopper_args
+
 #ifndef MASKC_EMULATION
+
+#define HOPPER_ARGS const __grid_constant__ struct hopper_args
 
 /* ---- shared memory ---- */
 
@@ -212,13 +216,20 @@ DEVICE void bulk_wait(void)
 /* ---- registers and lanes ---- */
 
 /* Registers of a thread from here on, a multiple of 8: for all warps of a warpgroup. */
-#define SET_REGISTERS_UP(n)   asm volatile("setmaxnreg.inc.sync.aligned.u32 %0;" ::"n"(n))
-#define SET_REGISTERS_DOWN(n) asm volatile("setmaxnreg.dec.sync.aligned.u32 %0;" ::"n"(n))
+#define SET_REGISTERS_UP(n) asm volatile("setmaxnreg.inc.sync.aligned.u32 %0;" ::"n"((int)(n)))
+#define SET_REGISTERS_DOWN(n) \
+    asm volatile("setmaxnreg.dec.sync.aligned.u32 %0;" ::"n"((int)(n)))
 
 /* Lane 0's x in all lanes, known to be uniform: products must not be behind a branch that may diverge. */
 DEVICE u32 uniform(u32 x)
 {
     return __shfl_sync(0xffffffffu, x, 0);
+}
+
+/* That lane's x (collective in a warp). */
+DEVICE u32 shuffle_u32(u32 x, u32 lane)
+{
+    return __shfl_sync(0xffffffffu, x, lane);
 }
 
 #endif

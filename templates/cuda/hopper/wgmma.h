@@ -118,15 +118,21 @@ DEVICE void wgmma_commit(void)
 /* All but the newest n groups (a constant) have ended. */
 #define WGMMA_WAIT(n) asm volatile("wgmma.wait_group.sync.aligned %0;" ::"n"(n) : "memory")
 
-/* Pin an array of floats or u32: after a wait, nothing else keeps the compiler from moving uses of sums before it. */
-#define HOLD_F(x) HOLD(x, "+f")
-#define HOLD_U(x) HOLD(x, "+r")
-#define HOLD(x, constraint)                                                 \
-    do {                                                                    \
-        UNROLL                                                              \
-        for (u32 hold_at = 0; hold_at < sizeof(x) / sizeof *(x); hold_at++) \
-            asm volatile("" : constraint((x)[hold_at])::"memory");          \
-    } while (0)
+/* Pin the first n floats or words of an array: after a wait, nothing else keeps the compiler from moving uses of sums
+   before it. n is a constant after inlining. */
+DEVICE void hold_floats(float *x, u32 n)
+{
+    UNROLL
+    for (u32 k = 0; k < n; k++)
+        asm volatile("" : "+f"(x[k])::"memory");
+}
+
+DEVICE void hold_words(u32 *x, u32 n)
+{
+    UNROLL
+    for (u32 k = 0; k < n; k++)
+        asm volatile("" : "+r"(x[k])::"memory");
+}
 
 #endif
 #endif

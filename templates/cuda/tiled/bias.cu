@@ -89,7 +89,8 @@ DEVICE u32 bias_kept(const struct bias_tile *t, u32 column, u32 live)
     NO_UNROLL
     for (u32 pair = 0; pair < FRAGMENTS / 2; pair++)
         if (is_pair_live(live, pair))
-            kept |= kept_of_queries(&t->b.drop, row, column + 16 * pair) << (8 * pair);
+            kept |= kept_of_queries(draws_of(&t->b.drop), row, column + 16 * pair)
+                    << (8 * pair);
     return kept;
 }
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Which kernel family does a plan take? The cheapest by price, the one that is asked for where it takes a pass, and the losers are told. */
-#include "gen/plan/plan.h"
+#include "gen/plan/internal.h"
 #include "masks/input/load.h"
 #include "tests/support/test.h"
 #include <string.h>
@@ -44,7 +44,8 @@ static const struct choice {
     {"strided", 128, "cuda_resident", "cuda_resident"},
     {"strided", 390, "cuda_tiled", "cuda_tiled"},
     {"dense", 390, "cuda_resident", "cuda_tiled"},
-    {"dense", 1000, "cuda_tiled", "cuda_tiled"},
+    {"dense", 1000, "cuda_hopper", "cuda_hopper"},
+    {"strided(45)", 2048, "cuda_tiled", "cuda_tiled"},
 };
 
 static void test_cheapest(void **state)
@@ -60,6 +61,43 @@ static void test_cheapest(void **state)
         plan_destroy(p);
         mask_destroy(m);
     }
+}
+
+/* A calibration fits rates: kernels that read steps have none, and are in no pair with others. */
+static void test_by_rates(void **state)
+{
+    (void)state;
+    struct error e = {0};
+    struct mask *m = load("dense", 1000);
+    const struct target *t = target_find("sm_90a", &e);
+    struct kernel_request r = bf16;
+    const struct plan_options o = {.by_rates = true};
+    r.length = m->n;
+    struct plan *p = plan_build(m, t, &r, machine_find("h100-mma", &e), &o, &e);
+    assert_string_equal(p->config.forward->name, "cuda_tiled");
+    assert_string_equal(p->config.backward->name, "cuda_tiled");
+    assert_false(p->forward.summary[0].n_rejected && p->forward.summary[0].rejected[0].family);
+    plan_destroy(p);
+    mask_destroy(m);
+}
+
+/* cuda_hopper goes with no other family, though row blocks have the same height. */
+static void test_alone(void **state)
+{
+    (void)state;
+    struct error e = {0};
+    struct kernel_config config = {.request = bf16}, list[PAIRS_MOST];
+    config.request.length = 2048;
+    const struct plan_problem problem = {.target = target_find("sm_90a", &e),
+                                         .config = &config};
+    const uint32_t count = families_list(&problem, NULL, list);
+    uint32_t both = 0;
+    for (uint32_t k = 0; k < count; k++) {
+        assert_true(list[k].forward->alone == list[k].backward->alone);
+        both += list[k].forward->alone;
+    }
+    assert_int_equal(both, 1);
+    assert_int_equal(count, 2);
 }
 
 static const struct plan_rejected *find_rejected(const struct plan_summary *s,
@@ -137,7 +175,8 @@ static void test_asked(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_cheapest), cmocka_unit_test(test_losers),
+        cmocka_unit_test(test_by_rates),           cmocka_unit_test(test_alone),
+        cmocka_unit_test(test_cheapest),           cmocka_unit_test(test_losers),
         cmocka_unit_test(test_loser_is_told_once), cmocka_unit_test(test_asked)};
     return cmocka_run_group_tests_name("chooser of families", tests, NULL, NULL);
 }

@@ -2,6 +2,7 @@
 #include "tests/kernels/budgets/budget_plans.h"
 #include "gen/emit/emit.h"
 #include "gen/family/cuda_tiled.h"
+#include "gen/family/family.h"
 #include "masks/base/memory.h"
 #include <stdio.h>
 #include <string.h>
@@ -19,6 +20,7 @@ static const struct family {
     bool usual;
     enum abi_bias bias;
     bool parts, bare, shaped;
+    uint32_t step_shape; /* of every pass of cuda_hopper that has it */
 } families[] = {
     {"float", ABI_F32, 0, true},
     {"resident", ABI_BF16, 64, false},
@@ -69,11 +71,27 @@ static const struct family {
     {"bias float", ABI_F32, 0, false, ABI_BIAS_ADD, .shaped = true},
     {"bias tiled", ABI_BF16, 0, false, ABI_BIAS_ADD, .shaped = true},
     {"bias tiled", ABI_BF16, 0, false, ABI_BIAS_SCALE, true, .shaped = true},
+    {"hopper first", ABI_BF16, 0, true},
+    {"hopper first", ABI_F16, 0, false},
+    {"hopper second", ABI_BF16, 0, true, .step_shape = 1},
+    {"hopper second", ABI_F16, 0, false, .step_shape = 1},
+    {"hopper third", ABI_BF16, 0, true, .step_shape = 2},
+    {"hopper first", ABI_BF16, 0, false, .shaped = true},
+    {"hopper second", ABI_F16, 0, false, .parts = true, .shaped = true, .step_shape = 1},
+    {"hopper first", ABI_F16, 0, false, .parts = true},
 };
 enum { FAMILIES = sizeof families / sizeof *families };
 
+static bool is_hopper(const char *name)
+{
+    return !strncmp(name, "hopper", strlen("hopper"));
+}
+
 const char *budget_family_of(const char *entry, const struct kernel_config *f)
 {
+    static const char *const shapes[] = {"hopper first", "hopper second", "hopper third"};
+    if (f->forward && !strcmp(f->forward->name, "cuda_hopper"))
+        return shapes[f->step_shape[0]];
     if (f->request.bias)
         return f->request.dtype == ABI_TF32         ? "bias tf32"
                : dtype_bytes(f->request.dtype) == 4 ? "bias float"
@@ -126,6 +144,8 @@ static bool is_usual_shape(const struct candidate *c)
 {
     const struct family *f = c->family;
     const bool softmax = c->transform == ABI_SOFTMAX;
+    if (is_hopper(f->name))
+        return c->dim == 64 || c->dim == 128 || (c->dim == 96 && f->dtype == ABI_F16);
     if (f->shaped)
         return c->chip == 0 && c->dim == 64 && dtype_bytes(f->dtype) == 2 && !f->bias;
     if (is_tall(f))
@@ -165,6 +185,8 @@ static bool is_usual(const struct candidate *c)
     const bool plain = c->dim == 128 || c->chip >= USUAL_CHIPS || f->bias;
     if (is_tight(c))
         return true;
+    if (is_hopper(f->name))
+        return is_usual_shape(c) && c->dropout != (f->dtype == ABI_F16);
     if (budget_dim_index(c->dim) == DIMS)
         return false;
     if (c->chip == 0 && !f->shaped && is_slow(c) &&
@@ -199,7 +221,7 @@ static bool is_named(const char *const *named, const char *what)
 static bool is_asked(bool all, const char *const *named, const struct candidate *c)
 {
     const struct family *f = c->family;
-    if ((is_tall(f) || f->parts) && c->transform == ABI_SPARSEGEN)
+    if ((is_tall(f) || f->parts || is_hopper(f->name)) && c->transform == ABI_SPARSEGEN)
         return false;
     char number[16];
     snprintf(number, sizeof number, "%u", c->dim);
@@ -232,6 +254,25 @@ static void add_shape(struct kernel_request *r)
     r->keys = 2;
 }
 
+/* The config of cuda_hopper, where the family takes it and a pass has the shape. */
+static bool add_hopper(const struct chip *chip, const struct family *f, struct kernel_config *x)
+{
+    const struct target *t = target_find(chip->target, NULL);
+    const struct kernel_family *hopper = family_find("cuda_hopper", NULL);
+    const struct step_shape *shape[STEP_SHAPES_MOST];
+    bool found = false;
+    x->shared_rows = x->global_rows = false;
+    if (!hopper->applies(t, &x->request, FAMILY_FORWARD))
+        return false;
+    x->forward = x->backward = hopper;
+    for (int pass = 0; pass < PASSES; pass++) {
+        const uint32_t count = hopper->step_shapes(&x->request, (enum machine_pass)pass, shape);
+        found |= f->step_shape < count;
+        x->step_shape[pass] = f->step_shape < count ? f->step_shape : 0;
+    }
+    return found;
+}
+
 static void add(struct budget_plans *plans, const struct candidate *c)
 {
     const struct family *f = c->family;
@@ -253,6 +294,8 @@ static void add(struct budget_plans *plans, const struct candidate *c)
         return;
     x.tall = is_tall(f);
     if (x.tall && !(family_can(target_find(chip->target, NULL), &x) & CAN_TALL))
+        return;
+    if (is_hopper(f->name) && !add_hopper(chip, f, &x))
         return;
     if (is_family(chip, f, &x))
         *MEMORY_PUSH(plans->plan, plans->count, plans->capacity) =

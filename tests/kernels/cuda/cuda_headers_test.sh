@@ -29,9 +29,9 @@ enum { HIDDEN = 768, DTYPE = ABI_F32 };
 end
 
 count=0
-for family in simt resident tiled; do
+for family in simt resident tiled hopper; do
     for file in templates/cuda/common/*.h "templates/cuda/$family"/*.h "templates/cuda/$family"/*.cu; do
-        case $file in *kernel_config_default.h) continue ;; esac
+        case $file in *kernel_config_default.h | */args.h) continue ;; esac
         compile "${file#templates/}" "$work/$family"
     done
 done

@@ -75,13 +75,17 @@ static void land_piece(void *to, const struct map_piece *p)
             fault(v->w, "a bulk copy from 0x%llx, which was never written",
                   (unsigned long long)p->device);
         memcpy(shared, from, p->inside);
+        v->w->block->copied += p->inside;
     }
     trail_copy_ends(v->w->block->hopper, p->shared, CHUNK, v->b->bar);
 }
 
+/* What is outside of the tensor is not stored, and may be anything. */
 static void begin_store_piece(void *to, const struct map_piece *p)
 {
     struct warp *w = ((struct visit *)to)->w;
+    if (!p->inside)
+        return;
     trail_read_async(w, p->shared, CHUNK);
     trail_store(w->block, p->shared, CHUNK, 1);
 }
@@ -89,7 +93,8 @@ static void begin_store_piece(void *to, const struct map_piece *p)
 static void end_store_piece(void *to, const struct map_piece *p)
 {
     struct warp *w = ((struct visit *)to)->w;
-    trail_store(w->block, p->shared, CHUNK, -1);
+    if (p->inside)
+        trail_store(w->block, p->shared, CHUNK, -1);
 }
 
 static void store_piece(void *to, const struct map_piece *p)

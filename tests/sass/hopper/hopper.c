@@ -34,7 +34,7 @@ void hopper_destroy(struct hopper *h, uint32_t warps)
     free(h);
 }
 
-bool hopper_needed(const struct instruction *i)
+bool runs_apart(const struct instruction *i)
 {
     return i->run == run_mbarrier_init || i->run == run_named_arrive ||
            i->run == run_product_issue || i->run == run_tensor_load ||

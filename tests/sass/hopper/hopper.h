@@ -114,7 +114,7 @@ struct hopper *hopper_new(const struct block *b);
 void hopper_destroy(struct hopper *h, uint32_t warps);
 
 /* True for instructions that make warps run apart. */
-bool hopper_needed(const struct instruction *i);
+bool runs_apart(const struct instruction *i);
 
 /* Ends a round. Where no warp can go on, bulk copies land; without any it faults. */
 void hopper_advance(struct block *b);

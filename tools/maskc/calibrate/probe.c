@@ -126,7 +126,7 @@ static int open_probe(struct microbench *l, const struct probe *probe, enum abi_
     struct mask_request request = {
         .name = probe->mask, .n = probe->n, .heads = MICROBENCH_HEADS, MASK_REQUEST_DEFAULTS};
     const struct plan_options plain = {
-        .plain = true}; /* what the probe favours, no other's choice */
+        .plain = true, .by_rates = true}; /* what the probe favours, no other's choice */
     struct machine m = probe_machine(l->row, probe->favour);
     struct kernel_request f = l->request;
     f.bias = bias;

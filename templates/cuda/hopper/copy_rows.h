@@ -1,0 +1,90 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The copying warp, rows: the row operands of a group, and what its warpgroups are told of its item. */
+#ifndef MASKC_CUDA_HOPPER_COPY_ROWS_H
+#define MASKC_CUDA_HOPPER_COPY_ROWS_H
+#include "cuda/hopper/instance.h"
+
+/* ---- the rows of a group ---- */
+
+DEVICE u32 all_rows(u32 rows, u32 word)
+{
+    return rows <= 32 * word ? 0 : bits_between(0, smaller(32, rows - 32 * word));
+}
+
+/* Lane g reads warpgroup g's item and tells of it. */
+DEVICE void find_rows(struct copier *c, const struct abi_group *group, smem_t to)
+{
+    const u32 l = copy_lane(),
+              there = l < c->k->warpgroups && group->item[l % 4] != ABI_NO_ITEM;
+    u32 own[2] = {0, 0};
+    c->flags = c->row0 = 0;
+    if (there) {
+        const struct abi_item *item = c->plan->items + group->item[l % 4];
+        const u32 rows = item->rows, end = item->row0 + HOPPER_ROWS;
+        const u32 is_block = rows == HOPPER_ROWS || item->row0 + rows == c->plan->n;
+        own[0] = item->own[0];
+        own[1] = item->own[1];
+        c->row0 = item->row0;
+        c->flags = ROWS_THERE | (end > c->work.length ? ROWS_CROSS : 0);
+        if (item->split) {
+            c->flags |= ROWS_PARTIAL;
+            own[1] = item->partial_slot;
+        }
+        if (is_block && !item->split && own[0] == all_rows(rows, 0) &&
+            own[1] == all_rows(rows, 1) && !(c->a->a.offsets && end > c->work.exist))
+            c->flags |= ROWS_BY_BOX;
+    }
+    c->alive = warp_or((there && c->row0 < c->work.length) << l % 32);
+    if (l < c->k->warpgroups) {
+        const struct u32x4 x = {c->row0, own[0], own[1], c->flags};
+        smem_put_u32x4(to + 16 * l, x);
+    }
+}
+
+DEVICE void tell_item(const struct copier *c, smem_t to, u32 steps)
+{
+    const struct u32x4 x = {c->work.b, c->work.h, (u32)c->first, c->work.length};
+    const struct u32x4 y = {c->work.exist, c->in_turn, steps, 0};
+    if (copy_lane() == 0) {
+        smem_put_u32x4(to + ITEM_COMMON, x);
+        smem_put_u32x4(to + ITEM_MORE, y);
+    }
+}
+
+/* A packed sequence that ends within a row block: the rows one by one, since what follows may not be there. */
+DEVICE void load_rows_single(const struct copier *c, smem_t to, u32 operand, u32 part, u32 row0,
+                             u32 barrier)
+{
+    NO_UNROLL
+    for (u32 r = copy_lane(); r < HOPPER_ROWS; r += 32) {
+        const u32 there = row0 + r < c->work.length;
+        tma_load(to + r * 128, &c->a->row[operand], barrier, (i32)(part * HOPPER_PART),
+                 (i32)c->row_head, there ? c->first + (i32)(row0 + r) : ABSENT, batch_place(c));
+    }
+}
+
+/* Lane (operand, warpgroup, part) brings a box; a lone row block comes by all lanes. */
+DEVICE void load_rows(const struct copier *c, u32 barrier)
+{
+    const struct kernel_shape *k = c->k;
+    const u32 l = copy_lane(), part = l % PARTS, g = l / PARTS % k->warpgroups;
+    const u32 operand = l / PARTS / k->warpgroups, row0 = shuffle_u32(c->row0, g);
+    const u32 mine = operand < k->operands && c->alive >> g & 1;
+    const u32 single = c->a->a.offsets && row0 + HOPPER_ROWS > c->work.length;
+    u32 singles = warp_or((mine && single) << l);
+    if (mine && !single)
+        tma_load(c->base + rows_at(k, c->rows.at, operand, g) + part * HOPPER_BOX_BYTES,
+                 &c->a->rows[operand], barrier, (i32)(part * HOPPER_PART), (i32)c->row_head,
+                 c->first + (i32)row0, batch_place(c));
+    NO_UNROLL
+    for (u32 x = 0; singles; x++, singles >>= 1) {
+        const u32 of = x / PARTS / k->warpgroups, by = x / PARTS % k->warpgroups;
+        const u32 first = shuffle_u32(c->row0, by);
+        if (singles & 1)
+            load_rows_single(
+                c, c->base + rows_at(k, c->rows.at, of, by) + x % PARTS * HOPPER_BOX_BYTES, of,
+                x % PARTS, first, barrier);
+    }
+}
+
+#endif
