@@ -50,7 +50,7 @@ bool known_skips(struct known *k, struct cache_key key)
     assert_true(!k->update || k->n_asked < KNOWN_MOST);
     if (k->update)
         k->asked[k->n_asked] = key;
-    const bool skips = k->n_asked++ % 5 != 0 && is_listed(k, key);
+    const bool skips = k->n_asked++ % KNOWN_EVERY != 0 && is_listed(k, key);
     k->n_skipped += skips;
     return skips;
 }
