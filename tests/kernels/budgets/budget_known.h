@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What NVRTC made of units before, by their text, target and compiler (known.txt): the same text comes to the same figures. An
-   eighth of the units is compiled nonetheless; where one differs, the compiler is another, and nothing here is believed. */
+/* What NVRTC made of units before, by their text, target and compiler (known.txt): the same text comes to the same figures. A
+   sixteenth of the units is compiled nonetheless; where one differs, the compiler is another, and nothing here is believed. */
 #pragma once
 #include "runtime/compile/compile.h"
 
