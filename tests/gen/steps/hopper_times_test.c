@@ -2,6 +2,7 @@
 /* Do the clocks of steps reproduce the times of prototypes on an H100? Does a plan take the kernel that measured fastest? */
 #include "gen/family/cuda_hopper.h"
 #include "gen/plan/internal.h"
+#include "tests/gen/steps/h100_plan.h"
 #include "tests/gen/steps/measured_masks.h"
 #include "tests/support/test.h"
 #include <math.h>
@@ -10,8 +11,6 @@
 #define TOLERANCE       0.13
 #define MEAN_TOLERANCE  0.06 /* root mean square */
 #define SHAPE_TOLERANCE 0.05 /* runs of one kernel differ by 3 % */
-
-extern const struct kernel_family family_cuda_hopper;
 
 /* Milliseconds of each pass by shape, in the order of gen/family/cuda_hopper.c: 12 heads, bf16, 65536 tokens at D = 64, half of
    these at D = 128. 0: not measured. */
@@ -52,20 +51,6 @@ static const struct timed {
 };
 
 /* `family`: null for the one that the plan chooses. */
-static struct plan *make_plan(const struct mask *m, u32 head_dim,
-                              const struct kernel_family *family)
-{
-    struct error e = {0};
-    const struct kernel_request r = {
-        .dtype = ABI_BF16, .head_dim = head_dim, .backward = true, .length = m->n};
-    const struct plan_options o = {.plain = true, .family = family};
-    struct plan *p =
-        plan_build(m, target_find("sm_90a", &e), &r, machine_find("h100-mma", &e), &o, &e);
-    if (!p)
-        fail_msg("%s", e.text);
-    return p;
-}
-
 /* Milliseconds of the pass by a shape. */
 static double predict(struct plan *p, enum machine_pass pass, u32 which)
 {
@@ -119,7 +104,7 @@ static void test_times(void **state)
     u32 count = 0;
     for (size_t k = 0; k < sizeof timed / sizeof *timed; k++) {
         struct mask *m = measured_mask(timed[k].n, timed[k].has);
-        struct plan *p = make_plan(m, timed[k].head_dim, &family_cuda_hopper);
+        struct plan *p = h100_plan(m, timed[k].head_dim, &family_cuda_hopper);
         squares += check_times(&timed[k], p, &count);
         plan_destroy(p);
         mask_destroy(m);
@@ -144,7 +129,7 @@ static void test_choice(void **state)
     (void)state;
     for (size_t k = 0; k < sizeof timed / sizeof *timed; k++) {
         struct mask *m = measured_mask(timed[k].n, timed[k].has);
-        struct plan *p = make_plan(m, timed[k].head_dim, NULL);
+        struct plan *p = h100_plan(m, timed[k].head_dim, NULL);
         const struct kernel_family *f = p->config.forward;
         assert_ptr_equal(f, p->config.backward);
         if ((f != &family_cuda_hopper) != timed[k].by_tiled)

@@ -3,24 +3,10 @@
 #include "gen/family/cuda_hopper.h"
 #include "gen/plan/plan.h"
 #include "gen/steps/steps.h"
+#include "tests/gen/steps/h100_plan.h"
 #include "tests/gen/steps/measured_masks.h"
 #include "tests/support/test.h"
 #include <string.h>
-
-extern const struct kernel_family family_cuda_hopper;
-
-static struct plan *make_plan(const struct mask *m, uint32_t head_dim)
-{
-    struct error e = {0};
-    const struct kernel_request r = {
-        .dtype = ABI_BF16, .head_dim = head_dim, .backward = true, .length = m->n};
-    const struct plan_options o = {.plain = true, .family = &family_cuda_hopper};
-    struct plan *p =
-        plan_build(m, target_find("sm_90a", &e), &r, machine_find("h100-mma", &e), &o, &e);
-    if (!p)
-        fail_msg("%s", e.text);
-    return p;
-}
 
 /* The shapes that are fastest in prototypes: forward on an H100; other passes where they differ by more than their noise. */
 static const struct {
@@ -43,7 +29,7 @@ static void test_shape_is_the_fastest(void **state)
     (void)state;
     for (size_t k = 0; k < sizeof choices / sizeof *choices; k++) {
         struct mask *m = measured_mask(choices[k].n, choices[k].has);
-        struct plan *p = make_plan(m, 64);
+        struct plan *p = h100_plan(m, 64, &family_cuda_hopper);
         for (int pass = 0; pass < PASSES; pass++) {
             const char *found = hopper_shape(&p->config, (enum machine_pass)pass)->name;
             if (choices[k].shape[pass] && strcmp(found, choices[k].shape[pass]))
@@ -60,7 +46,7 @@ static void test_dense_is_one_step(void **state)
 {
     (void)state;
     struct mask *m = measured_mask(2048, is_dense);
-    struct plan *p = make_plan(m, 64);
+    struct plan *p = h100_plan(m, 64, &family_cuda_hopper);
     const struct plan_steps *t = &p->steps[PASS_FORWARD];
     assert_int_equal(t->n_groups, 11);
     assert_int_equal(t->n_steps, 11);
@@ -85,7 +71,8 @@ static void test_few_idle_places(void **state)
     (void)state;
     struct error e = {0};
     struct mask *m = measured_mask(2048, has_hole), *causal = measured_mask(2048, is_causal);
-    struct plan *p = make_plan(m, 64), *q = make_plan(causal, 64);
+    struct plan *p = h100_plan(m, 64, &family_cuda_hopper),
+                *q = h100_plan(causal, 64, &family_cuda_hopper);
     const struct plan_steps *t = &p->steps[PASS_FORWARD];
     u32 zeros = 0;
     assert_int_equal(t->warpgroups, 3);
@@ -117,7 +104,7 @@ static void test_longest_first(void **state)
 {
     (void)state;
     struct mask *m = measured_mask(4096, has_rows);
-    struct plan *p = make_plan(m, 64);
+    struct plan *p = h100_plan(m, 64, &family_cuda_hopper);
     const struct plan_steps *t = &p->steps[PASS_FORWARD];
     for (u32 k = 0; k < 24; k++) {
         const struct abi_group *g = &t->groups[t->work[k].item];

@@ -5,12 +5,12 @@
 #include "gen/steps/steps.h"
 #include "masks/base/memory.h"
 #include "tests/gen/random_mask.h"
+#include "tests/gen/steps/h100_plan.h"
 #include "tests/gen/steps/plain_steps.h"
 #include "tests/support/test.h"
 #include <stdlib.h>
 #include <string.h>
 
-extern const struct kernel_family family_cuda_hopper;
 static u32 masks = 48, damaged = 12; /* --few: a quarter */
 enum { DAMAGES = 60 };
 
@@ -20,19 +20,6 @@ static struct random start(void)
     struct random r = {seed ? strtoull(seed, NULL, 0) : 20261126};
     print_message("seed %llu\n", (unsigned long long)r.state);
     return r;
-}
-
-static struct plan *make_plan(const struct mask *m, uint32_t head_dim)
-{
-    struct error e = {0};
-    const struct kernel_request r = {
-        .dtype = ABI_BF16, .head_dim = head_dim, .backward = true, .length = m->n};
-    const struct plan_options o = {.plain = true, .family = &family_cuda_hopper};
-    struct plan *p =
-        plan_build(m, target_find("sm_90a", &e), &r, machine_find("h100-mma", &e), &o, &e);
-    if (!p)
-        fail_msg("%s", e.text);
-    return p;
 }
 
 /* Several lengths beyond those of random_mask(), so that groups have all their row blocks. */
@@ -114,7 +101,7 @@ static void test_random_masks(void **state)
     struct seen seen = {0};
     for (u32 k = 0; k < masks; k++) {
         struct mask *m = some_mask(&r);
-        struct plan *p = make_plan(m, dims[k % 4]);
+        struct plan *p = h100_plan(m, dims[k % 4], &family_cuda_hopper);
         for (int pass = 0; pass < PASSES; pass++) {
             const struct step_shape *shape[STEP_SHAPES_MOST];
             const u32 count = hopper_shapes(&p->config.request, (enum machine_pass)pass, shape);
@@ -148,7 +135,7 @@ static void test_parts(void **state)
     }
     p = pattern_finish(p);
     struct mask *m = mask_new(1, 1, &p, "one row");
-    struct plan *plan = make_plan(m, 64);
+    struct plan *plan = h100_plan(m, 64, &family_cuda_hopper);
     u32 parts = 0;
     assert_true(plan->config.cut_rows);
     for (u64 k = 0; k < plan->steps[PASS_DQ].n_groups; k++)
@@ -201,7 +188,7 @@ static void test_damage(void **state)
     for (u32 k = 0; k < damaged; k++) {
         struct error e = {0};
         struct mask *m = some_mask(&r);
-        struct plan *p = make_plan(m, 64);
+        struct plan *p = h100_plan(m, 64, &family_cuda_hopper);
         for (u32 d = 0; d < DAMAGES; d++)
             damage(&r, p, m, hits);
         assert_int_equal(plan_check(p, m, &e), 0);
@@ -219,7 +206,7 @@ static void test_damaged_work(void **state)
     struct error e = {0};
     struct pattern *given[2] = {random_pattern(&r, 500), random_pattern(&r, 500)};
     struct mask *m = mask_new(1, 2, given, "random");
-    struct plan *p = make_plan(m, 64);
+    struct plan *p = h100_plan(m, 64, &family_cuda_hopper);
     struct plan_steps *t = &p->steps[PASS_DQ];
     const struct abi_work kept = t->work[1];
     t->work[1] = t->work[0];
