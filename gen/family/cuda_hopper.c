@@ -13,7 +13,7 @@ enum {
     GROUP_THREADS = 128,
     WARP_THREADS = 32,
     LEAST_LENGTH =
-        512, /* masks of 2048 and more were timed, of which blocks of 256 are like shorter ones */
+        512, /* the times are of n = 2048 and 8192; blocks of 256 stand for shorter masks */
 };
 
 /* Clocks are fitted by least squares to 53 times of prototypes on an H100 (bf16, 12 heads, 65536 tokens at D = 64, half of
@@ -109,8 +109,8 @@ static const struct step_shape *least_shape(uint32_t head_dim, enum machine_pass
     return least;
 }
 
-/* Whether an item takes tiles, ranges, gathers or rows of its own is chosen by rates, one row block at a time. These are the
-   clocks of the shape with the fewest warpgroups, whose groups are single row blocks. */
+/* Rates choose the pieces of an item: tiles, ranges, gathers, or rows of their own. They are the clocks of the shape with the
+   fewest warpgroups, whose groups are single row blocks. */
 static void set_rates(const struct step_shape *s, double worker, uint32_t head_dim,
                       double rate[RATES])
 {

@@ -27,7 +27,7 @@ struct kernel_family {
     bool
         alone; /* its passes go with no other family's: they share names, or hand over more than O and LSE */
     uint32_t
-        least_length; /* shorter masks have it only where it is asked for: nobody has timed them */
+        least_length; /* shorter masks take it on request only: its times there are unknown */
     /* True if the kernels compute this pass of the request on the target, whatever other families do. */
     bool (*applies)(const struct target *t, const struct kernel_request *r,
                     enum family_pass pass);

@@ -4,7 +4,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-/* Of an H100: clocks a second, and processors where a machine's row does not say. */
+/* An H100: its clock rate, and its processors, for machines whose row gives none. */
 #define STEP_CLOCK 1.755e9
 enum { STEP_PROCESSORS = 132 };
 

@@ -109,7 +109,7 @@ static struct plan_rejected *rejected_entry(struct plan_summary *s,
     return r;
 }
 
-/* A family of several pairs is told once, by its cheapest plan. */
+/* Lists a family once, by the cheapest plan of its pairs. */
 static void note_pass(const struct plan *lost, const struct plan_pass *from,
                       const struct kernel_family *family, struct plan_pass *to)
 {

@@ -47,8 +47,8 @@ static double full_heads(const struct plan *p)
     return (double)p->heads * plan_full_batch(p);
 }
 
-/* Of a head on one worker, of which the machine has many. What other lowerings would cost is known by items' prices alone:
-   relative to the plan's own. */
+/* Replaces the seconds of a summary, which are of one head on one of the machine's workers. Other lowerings have only prices of
+   items: their seconds keep the ratio to the plan's own. */
 static void tell_times(const struct plan *p, enum machine_pass pass, uint32_t which,
                        struct plan_summary *s)
 {

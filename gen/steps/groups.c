@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the row blocks of a group visit, brought together by columns. Live columns of a slot are shared: a row block that
-   sees fewer of them than another has a pattern there. */
+/* The union of the columns that the row blocks of a group visit, as slots. Row blocks share the live columns of a slot: one
+   that sees fewer of them has a pattern there. */
 #include "gen/steps/internal.h"
 #include "masks/base/memory.h"
 #include <string.h>

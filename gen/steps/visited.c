@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What an item visits, tile by tile. Pieces may share a tile: an edge of a range, a pattern and a line are then one
-   pattern. A tile of which all rows see the same columns needs none. */
+/* The columns that an item visits, tile by tile. Pieces may share a tile: the edge of a range, a pattern and a line then make
+   one pattern. A tile whose rows all see the same columns needs none. */
 #include "gen/steps/internal.h"
 #include "masks/base/memory.h"
 #include <stdlib.h>

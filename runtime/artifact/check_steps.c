@@ -31,7 +31,7 @@ static bool column_fits(const struct step_check *s, u32 column, u32 live)
     return live;
 }
 
-/* What a row block has in a slot: nothing, all live columns, or a pattern of some of them. */
+/* True if a row block may have this in a slot: nothing, all live columns, or a pattern of some of them. */
 static bool has_fits(const struct step_check *s, u32 has, u32 live)
 {
     if (has < ABI_SLOT_PATTERN)

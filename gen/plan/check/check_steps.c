@@ -48,7 +48,7 @@ static bool see_word(struct step_checker *s, u32 r, u32 column, u32 word)
     return true;
 }
 
-/* What row block k has in a slot of the step, whose columns begin `past` columns further. */
+/* Marks the part that row block k takes in a slot of the step. Columns of the slot begin `past` columns further. */
 static bool see_slot(struct step_checker *s, const struct abi_item *item,
                      const struct abi_step *step, u32 k, u32 slot, u32 past)
 {
