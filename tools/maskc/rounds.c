@@ -68,9 +68,13 @@ uint32_t rounds_measure(struct contender *all, uint32_t n, bool backward, double
     for (uint32_t k = 0; k < n; k++)
         all[k].timed = (struct busy_time){0};
     while (count < MIN_ROUNDS || (count < ROUNDS_MOST && rounds_now() - start < seconds)) {
-        for (uint32_t k = 0; k < n; k++)
-            if (time_round(&all[k], backward, launch[k], &all[k].seconds[count], e))
+        for (uint32_t k = 0; k < n; k++) {
+            double *mean = &all[k].seconds[count];
+            if (time_round(&all[k], backward, launch[k], mean, e))
                 return 0;
+            /* Another program may have run during the launch that was timed first. */
+            launch[k] = *mean < launch[k] ? *mean : launch[k];
+        }
         count++;
     }
     for (uint32_t k = 0; k < n; k++)
