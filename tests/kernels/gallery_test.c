@@ -70,7 +70,7 @@ static bool skips(struct choice *c, const struct target *t, enum abi_dtype dtype
     for (const struct gallery_entry *g = mask_gallery; g->name; g++)
         for (int n = c->few; n < 2; n++) {
             struct mask *m = subject_mask(g->name, lengths[n]);
-            key = known_key_join(key, known_subject_key(m, t, &f));
+            key = known_key_join(key, known_subject_key(m, t, &f, NULL));
             mask_destroy(m);
         }
     return known_skips(&c->known, key);

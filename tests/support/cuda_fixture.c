@@ -95,8 +95,9 @@ uint8_t *fixture_file(const struct kernel_case *c, char *(*edit)(const char *tex
     f.length = c->tiled ? 0 : m->n;
     const struct plan_options options = {.family =
                                              c->family ? family_find(c->family, &e) : NULL};
-    struct plan *p =
-        plan_build(m, t, &f, machine_find(family_machine(t, &f), &e), &options, &e);
+    const struct machine *machine =
+        c->machine ? c->machine : machine_find(family_machine(t, &f), &e);
+    struct plan *p = plan_build(m, t, &f, machine, &options, &e);
     if (!p)
         fail_msg("%s: %s", c->mask, e.text);
     plan_take_shape(p, m, c->shape);

@@ -12,6 +12,7 @@ struct kernel_case {
     bool tiled;                /* never by the resident kernels */
     const char *family;        /* as plan_options has it; null: the cheapest */
     const char *shape;         /* as plan_take_shape() has it; null: the cheapest */
+    const struct machine *machine; /* null: the target's row of the table */
     const struct mask *own;    /* not null: instead of `mask`, which then is a name alone */
     const char *const *images; /* what the code is, ended by null; null: "none" */
     bool all_chips; /* every CUDA target in place of one, as fixture_chips lists them */

@@ -131,7 +131,7 @@ static struct cache_key key_of_rows(const struct state *s, const struct pairs_ro
             covering_request(r, (enum abi_dtype)r->value[DTYPE], dims[r->value[DIM]]);
         struct mask *m = covering_mask(r, mask[0], mask[1], lengths[r->value[LENGTH]]);
         key = known_key_join(
-            key, known_key_join(known_subject_key(m, t, &f), cache_key(r, sizeof *r)));
+            key, known_key_join(known_subject_key(m, t, &f, NULL), cache_key(r, sizeof *r)));
         mask_destroy(m);
     }
     return key;

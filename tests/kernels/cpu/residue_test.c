@@ -3,15 +3,18 @@
    with strides beside heads without, padded, shorter, ragged and packed batches, dropout; beside a bias, whose gradient
    and its sums along diagonals go by the class; with sparsegen, where rows have nothing but their class; against float64, and the same bits for any number of threads, whether these take heads or items. Made up
    machines see to it that strides are taken for classes, whatever real ones cost. */
+#include "gen/family/family.h"
 #include "masks/base/memory.h"
 #include "runtime/artifact/artifact.h"
 #include "runtime/pipeline/calibration.h"
-#include "tests/support/subject.h"
+#include "tests/support/known/known_subject.h"
 #include "tests/support/test.h"
 #include "tools/reference/check.h"
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+
+static struct known known;
 
 enum { MAX_TARGETS = 8, DIM = 40, BATCH = 3, HEADS = 3, LAYERS = 2 };
 
@@ -96,6 +99,17 @@ static struct maskc_kernel *load(const struct mask *m, const struct target *t,
     return subject_load_request(&r);
 }
 
+static struct cache_key key_of(const struct shape *s, const struct mask *m,
+                               const struct target *t, const struct kernel_request *f)
+{
+    struct error e;
+    struct machine bent = *machine_find(family_machine(t, f), &e);
+    const uint32_t number = (uint32_t)(s - shapes);
+    bend(&bent, s->rest);
+    return known_key_join(known_subject_key(m, t, f, &bent),
+                          cache_key(&number, sizeof number));
+}
+
 static struct mask *make_mask(const struct shape *s)
 {
     struct pattern *given[LAYERS * HEADS];
@@ -161,6 +175,10 @@ static uint32_t run_one(const struct shape *s, const struct target *t, enum abi_
                                .backward = true,
                                .dropout = true}; /* one source for all shapes */
     struct mask *m = make_mask(s);
+    if (known_skips(&known, key_of(s, m, t, &f))) {
+        mask_destroy(m);
+        return 0;
+    }
     struct maskc_kernel *k = load(m, t, &f, s->rest, cache);
     const struct artifact_plan *plan = &k->artifact->plan[k->target->plan];
     check_uses(s, &plan->forward);
@@ -230,11 +248,13 @@ static void test_residue(void **state)
     assert_int_equal(wrong, 0);
 }
 
-int main(void)
+int main(int argc, char **argv)
 {
     struct cache *cache = subject_start();
+    known_start_subject(&known, "residue", "tests/kernels/cpu/residue_test.c",
+                        argc > 1 && !strcmp(argv[1], "--update"));
     const struct CMUnitTest tests[] = {cmocka_unit_test_prestate(test_residue, cache)};
     int failed = cmocka_run_group_tests_name("residue", tests, NULL, NULL);
     subject_finish(cache);
-    return failed;
+    return known_finish(&known, failed);
 }

@@ -18,13 +18,17 @@ void known_start_subject(struct known *k, const char *list, const char *source, 
 }
 
 struct cache_key known_subject_key(const struct mask *m, const struct target *t,
-                                   const struct kernel_request *f)
+                                   const struct kernel_request *f,
+                                   const struct machine *machine)
 {
     const char *name = subject_name(t);
     const bool emulated =
         strcmp(name, t->name); /* AMX's kernels, with tile instructions in software */
-    const struct kernel_case c = {
-        .mask = name, .own = m, .request = *f, .target = emulated ? "x86-64-amx" : name};
+    const struct kernel_case c = {.mask = name,
+                                  .own = m,
+                                  .request = *f,
+                                  .target = emulated ? "x86-64-amx" : name,
+                                  .machine = machine};
     return known_key_join(known_text_key(&c), cache_key(name, strlen(name)));
 }
 
@@ -32,5 +36,5 @@ struct maskc_kernel *known_load_subject(struct known *k, const struct mask *m,
                                         const struct target *t, const struct kernel_request *f,
                                         struct cache *cache)
 {
-    return known_skips(k, known_subject_key(m, t, f)) ? NULL : subject_load(m, t, f, cache);
+    return known_skips(k, known_subject_key(m, t, f, NULL)) ? NULL : subject_load(m, t, f, cache);
 }
