@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Tables of keys with their limits, then the settings of which only one value is supported. See config.h. */
+/* Reads by the architecture's tables of keys. See config.h. */
 #include "model/checkpoint/config.h"
 #include "masks/base/memory.h"
+#include "model/arch/arch.h"
 #include "model/checkpoint/json.h"
 #include <math.h>
 #include <stddef.h>
@@ -9,39 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define AT(field) offsetof(struct model_config, field)
-
-/* The limits keep every product of sizes within 64 bits. */
 /* clang-format off */
-static const struct {
-    const char *key;
-    size_t at;
-    uint32_t least, most;
-    bool required;
-} sizes[] = {
-    {"vocab_size",              AT(vocabulary),   1, 1 << 22, true},
-    {"hidden_size",             AT(hidden),       1, 1 << 16, true},
-    {"num_hidden_layers",       AT(layers),       1, 4096,    true},
-    {"num_attention_heads",     AT(heads),        1, 4096,    true},
-    {"intermediate_size",       AT(intermediate), 1, 1 << 18, true},
-    {"max_position_embeddings", AT(positions),    1, 1 << 20, true},
-    {"type_vocab_size",         AT(types),        1, 1 << 16, false},
-    {"pad_token_id",            AT(pad),          0, 1 << 22, false},
-    {"num_labels",              AT(labels),       1, 1 << 20, false},
-};
-
-static const struct {
-    const char *key;
-    size_t at;
-    double least, most;
-} reals[] = {
-    {"layer_norm_eps",               AT(layer_norm_eps),     0, 1},
-    {"initializer_range",            AT(initializer_range),  0, 1e6},
-    {"hidden_dropout_prob",          AT(hidden_dropout),     0, 1},
-    {"attention_probs_dropout_prob", AT(attention_dropout),  0, 1},
-    {"classifier_dropout",           AT(classifier_dropout), 0, 1},
-};
-
 static const struct {
     const char *name;
     enum activation activation;
@@ -49,23 +18,6 @@ static const struct {
     {"gelu", ACTIVATION_GELU}, {"gelu_new", ACTIVATION_GELU_TANH}, {"gelu_pytorch_tanh", ACTIVATION_GELU_TANH},
     {"relu", ACTIVATION_RELU}, {"silu", ACTIVATION_SILU}, {"swish", ACTIVATION_SILU},
 };
-
-static const struct {
-    const char *name;
-    uint32_t parts;
-} architectures[] = {
-    {"BertModel",                     PART_ENCODER},
-    {"BertForPreTraining",            PART_ENCODER | PART_POOLER | PART_MLM | PART_NSP},
-    {"BertForMaskedLM",               PART_ENCODER | PART_MLM},
-    {"BertForNextSentencePrediction", PART_ENCODER | PART_POOLER | PART_NSP},
-    {"BertForSequenceClassification", PART_ENCODER | PART_POOLER | PART_CLASSIFIER},
-    {"BertForMultipleChoice",         PART_ENCODER | PART_POOLER | PART_CLASSIFIER},
-    {"BertForTokenClassification",    PART_ENCODER | PART_CLASSIFIER},
-    {"BertForQuestionAnswering",      PART_ENCODER | PART_SPAN},
-};
-
-/* Switches that must be off. */
-static const char *const off[] = {"is_decoder", "add_cross_attention", "is_encoder_decoder", "use_bfloat16"};
 /* clang-format on */
 
 #define COUNT(table) (sizeof(table) / sizeof *(table))
@@ -91,34 +43,42 @@ int activation_parse(const char *name, enum activation *ret, struct error *e)
                      name);
 }
 
-static int take_sizes(const json_t *json, struct model_config *c, struct error *e)
+static int take_size(const json_t *json, const struct arch_size *s, struct model_config *c,
+                     struct error *e)
 {
-    for (size_t k = 0; k < COUNT(sizes); k++) {
-        uint32_t *to = (uint32_t *)((char *)c + sizes[k].at);
-        const json_t *value = json_object_get(json, sizes[k].key);
-        bool there = value && !json_is_null(value);
-        if (!there && sizes[k].required)
-            return error_set(e, ERROR_INPUT, "%s is missing", sizes[k].key);
-        if (json_take_u32(json, sizes[k].key, to, e) < 0)
-            return -1;
-        if (there && (*to < sizes[k].least || *to > sizes[k].most))
-            return error_set(e, ERROR_INPUT, "%s %u: %u..%u is expected", sizes[k].key, *to,
-                             sizes[k].least, sizes[k].most);
-    }
+    uint32_t *to = (uint32_t *)((char *)c + s->at);
+    const json_t *value = json_object_get(json, s->key);
+    bool there = value && !json_is_null(value);
+    if (!there && s->required)
+        return error_set(e, ERROR_INPUT, "%s is missing", s->key);
+    if (json_take_u32(json, s->key, to, e) < 0)
+        return -1;
+    if (there && (*to < s->least || *to > s->most))
+        return error_set(e, ERROR_INPUT, "%s %u: %u..%u is expected", s->key, *to, s->least,
+                         s->most);
     return 0;
 }
 
-static int take_reals(const json_t *json, struct model_config *c, struct error *e)
+static int take_real(const json_t *json, const struct arch_real *r, struct model_config *c,
+                     struct error *e)
 {
-    for (size_t k = 0; k < COUNT(reals); k++) {
-        double *to = (double *)((char *)c + reals[k].at);
-        const json_t *value = json_object_get(json, reals[k].key);
-        if (json_take_real(json, reals[k].key, to, e) < 0)
+    double *to = (double *)((char *)c + r->at);
+    if (json_take_real(json, r->key, to, e) < 0)
+        return -1;
+    if (json_is_number(json_object_get(json, r->key)) && !(*to >= r->least && *to <= r->most))
+        return error_set(e, ERROR_INPUT, "%s %g: %g..%g is expected", r->key, *to, r->least,
+                         r->most);
+    return 0;
+}
+
+static int take_numbers(const json_t *json, struct model_config *c, struct error *e)
+{
+    for (const struct arch_size *s = c->arch->sizes; s->key; s++)
+        if (take_size(json, s, c, e) < 0)
             return -1;
-        if (json_is_number(value) && !(*to >= reals[k].least && *to <= reals[k].most))
-            return error_set(e, ERROR_INPUT, "%s %g: %g..%g is expected", reals[k].key, *to,
-                             reals[k].least, reals[k].most);
-    }
+    for (const struct arch_real *r = c->arch->reals; r->key; r++)
+        if (take_real(json, r, c, e) < 0)
+            return -1;
     return 0;
 }
 
@@ -134,17 +94,17 @@ static int take_only(const json_t *json, const char *key, const char *only, stru
     return 0;
 }
 
-static int refuse_others(const json_t *json, struct error *e)
+static int refuse_others(const json_t *json, const struct arch *a, struct error *e)
 {
-    if (take_only(json, "model_type", "bert", e) < 0 ||
-        take_only(json, "position_embedding_type", "absolute", e) < 0)
-        return -1;
-    for (size_t k = 0; k < COUNT(off); k++) {
+    for (const struct arch_only *o = a->onlys; o->key; o++)
+        if (take_only(json, o->key, o->value, e) < 0)
+            return -1;
+    for (const char *const *off = a->off; *off; off++) {
         bool on = false;
-        if (json_take_bool(json, off[k], &on, e) < 0)
+        if (json_take_bool(json, *off, &on, e) < 0)
             return -1;
         if (on)
-            return error_set(e, ERROR_INPUT, "%s true is not supported", off[k]);
+            return error_set(e, ERROR_INPUT, "%s true is not supported", *off);
     }
     if (json_object_size(json_object_get(json, "pruned_heads")))
         return error_set(e, ERROR_INPUT, "pruned_heads is not supported");
@@ -153,18 +113,29 @@ static int refuse_others(const json_t *json, struct error *e)
     return 0;
 }
 
-static int take_architecture(const json_t *json, struct model_config *c, struct error *e)
+/* Files without a model_type are BERT's. */
+static int take_arch(const json_t *json, const struct arch **ret, struct error *e)
+{
+    const char *type = "bert";
+    if (json_take_text(json, "model_type", &type, e) < 0)
+        return -1;
+    *ret = arch_find(type);
+    return *ret ? 0
+                : error_set(e, ERROR_INPUT,
+                            "model_type '%.60s' is not supported, %s is expected", type,
+                            arch_names());
+}
+
+static int take_class(const json_t *json, struct model_config *c, struct error *e)
 {
     const json_t *list = json_object_get(json, "architectures");
     const char *name = json_string_value(json_array_get(list, 0));
     c->architecture = name ? name : "";
-    for (size_t k = 0; name && k < COUNT(architectures); k++)
-        if (!strcmp(architectures[k].name, name))
-            return 0;
-    return !name ? 0
-                 : error_set(e, ERROR_INPUT,
-                             "architecture '%.60s' is not supported, a Bert one is expected",
-                             name);
+    return !name || arch_class_find(c->arch, name)
+               ? 0
+               : error_set(e, ERROR_INPUT,
+                           "architecture '%.60s' is not supported, one of %s is expected", name,
+                           c->arch->title);
 }
 
 static int take_texts(const json_t *json, struct model_config *c, struct error *e)
@@ -201,8 +172,9 @@ static int take_labels(const json_t *json, struct model_config *c, struct error 
         return error_set(e, ERROR_INPUT, "id2label: %zu labels are too many", count);
     if (count)
         c->labels = (uint32_t)count;
-    if (!strcmp(c->architecture, "BertForMultipleChoice")) {
-        c->labels = 1;
+    const struct arch_class *class = arch_class_find(c->arch, c->architecture);
+    if (class && class->labels) {
+        c->labels = class->labels;
         c->labels_given = true;
     }
     return 0;
@@ -222,17 +194,14 @@ static int check(const struct model_config *c, struct error *e)
 
 int config_parse(json_t *json, struct model_config *ret, struct error *e)
 {
-    struct model_config c = {.types = 2,
-                             .labels = 2,
-                             .layer_norm_eps = 1e-12,
-                             .initializer_range = 0.02,
-                             .hidden_dropout = 0.1,
-                             .attention_dropout = 0.1,
-                             .classifier_dropout = -1,
-                             .tied = true};
-    if (refuse_others(json, e) < 0 || take_sizes(json, &c, e) < 0 ||
-        take_reals(json, &c, e) < 0 || take_architecture(json, &c, e) < 0 ||
-        take_texts(json, &c, e) < 0 || take_labels(json, &c, e) < 0 ||
+    const struct arch *a;
+    if (take_arch(json, &a, e) < 0)
+        return -1;
+    struct model_config c = a->defaults;
+    c.arch = a;
+    if (refuse_others(json, a, e) < 0 || take_numbers(json, &c, e) < 0 ||
+        take_class(json, &c, e) < 0 || take_texts(json, &c, e) < 0 ||
+        take_labels(json, &c, e) < 0 ||
         json_take_bool(json, "tie_word_embeddings", &c.tied, e) < 0 || check(&c, e) < 0)
         return -1;
     *ret = c;
@@ -258,10 +227,8 @@ void config_finish(struct model_config *c)
 
 uint32_t config_parts(const struct model_config *c)
 {
-    for (size_t k = 0; k < COUNT(architectures); k++)
-        if (!strcmp(architectures[k].name, c->architecture))
-            return architectures[k].parts;
-    return PART_ENCODER;
+    const struct arch_class *class = arch_class_find(c->arch, c->architecture);
+    return class ? class->parts : PART_ENCODER;
 }
 
 const char *config_label(const struct model_config *c, uint32_t label, char buffer[24])
@@ -276,11 +243,11 @@ const char *config_label(const struct model_config *c, uint32_t label, char buff
 char *config_write(const struct model_config *c, const char *dtype)
 {
     json_t *json = json_deep_copy(c->json);
-    for (size_t k = 0; k < COUNT(sizes); k++) {
-        uint32_t now = *(const uint32_t *)((const char *)c + sizes[k].at);
-        const json_t *was = json_object_get(json, sizes[k].key);
+    for (const struct arch_size *s = c->arch->sizes; s->key; s++) {
+        uint32_t now = *(const uint32_t *)((const char *)c + s->at);
+        const json_t *was = json_object_get(json, s->key);
         if (was && json_integer_value(was) != now)
-            json_object_set_new(json, sizes[k].key, json_integer(now));
+            json_object_set_new(json, s->key, json_integer(now));
     }
     json_object_set_new(json, "torch_dtype", json_string(dtype));
     json_object_del(json, "dtype");

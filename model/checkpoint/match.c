@@ -3,6 +3,7 @@
 #include "model/checkpoint/match.h"
 #include "masks/base/memory.h"
 #include "masks/base/text.h"
+#include "model/arch/arch.h"
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -70,14 +71,18 @@ static bool same_bytes(const struct tensor *a, const struct safetensor *t)
            !memcmp(a->data, t->data, a->parameter.count * element_bytes(a->element));
 }
 
-/* Tied weights may be in the file twice. Where they differ a note says so, and the first one counts. */
-static void check_tied(struct weights *w, struct tensor **sorted, const char *name,
-                       const struct safetensor *t)
+static bool is_decoder(const struct weights *w, const char *name)
 {
-    if (strcmp(name, "cls.predictions.decoder.weight"))
+    const struct parameter_row *r = arch_parameter(w->arch, PARAMETER_MLM_DECODER);
+    return r && !strcmp(name, r->name);
+}
+
+/* Tied weights may be in the file twice. Where they differ a note says so, and the first one counts. */
+static void check_tied(struct weights *w, const char *name, const struct safetensor *t)
+{
+    if (!is_decoder(w, name))
         return;
-    const struct tensor *words =
-        find_sorted(sorted, w->n_tensors, "embeddings.word_embeddings.weight");
+    const struct tensor *words = weights_get(w, PARAMETER_WORDS, 0);
     bool same =
         words && words->data && shape_fits(&words->parameter, t) && same_bytes(words, t);
     if (words && words->data && !same)
@@ -91,12 +96,13 @@ static int take(struct weights *w, struct tensor **sorted, const struct safetens
                 const char *path, struct error *e)
 {
     char name[PARAMETER_NAME_BYTES];
-    if (!parameter_name(t->name, name))
+    if (!parameter_name(w->arch, t->name, name))
         return 0;
     struct tensor *to = find_sorted(sorted, w->n_tensors, name);
     if (!to) {
-        if (strcmp(name, "cls.predictions.decoder.weight"))
-            weights_note(w, "tensor '%.200s' is not one of BERT's and is left out", t->name);
+        if (!is_decoder(w, name))
+            weights_note(w, "tensor '%.200s' is not one of %s's and is left out", t->name,
+                         w->arch->title);
         return 0;
     }
     enum element element;
@@ -128,9 +134,9 @@ int weights_match(struct weights *w, struct error *e)
     for (uint32_t s = 0; s < files->count && r == 0; s++)
         for (uint32_t k = 0; k < files->shard[s].tensors.n_tensors; k++) {
             char name[PARAMETER_NAME_BYTES];
-            parameter_name(files->shard[s].tensors.tensor[k].name, name);
+            parameter_name(w->arch, files->shard[s].tensors.tensor[k].name, name);
             if (!find_sorted(sorted, w->n_tensors, name))
-                check_tied(w, sorted, name, &files->shard[s].tensors.tensor[k]);
+                check_tied(w, name, &files->shard[s].tensors.tensor[k]);
         }
     free(sorted);
     return r;

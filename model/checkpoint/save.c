@@ -74,7 +74,7 @@ int model_save(const char *folder, const struct model_config *c, const struct we
 
 void model_resize_positions(struct model_config *c, struct weights *w, uint32_t positions)
 {
-    struct tensor *t = weights_find(w, "embeddings.position_embeddings.weight");
+    struct tensor *t = weights_get(w, PARAMETER_POSITIONS, 0);
     uint64_t row = t->parameter.shape[1] * element_bytes(t->element);
     uint64_t size = positions * row, have = c->positions * row;
     uint8_t *table = memory_new(size, 1);

@@ -3,6 +3,7 @@
    every value is finite. See weights.h. */
 #include "model/checkpoint/weights.h"
 #include "masks/base/memory.h"
+#include "model/arch/arch.h"
 #include "model/checkpoint/match.h"
 #include <inttypes.h>
 #include <stdarg.h>
@@ -40,23 +41,14 @@ void weights_release(const struct weights *w)
 /* The parts of which the files have a tensor, by name alone. */
 static uint32_t parts_of(const struct weights *w)
 {
-    static const struct {
-        const char *prefix;
-        uint32_t part;
-    } prefixes[] = {
-        {"embeddings.", PART_ENCODER},      {"encoder.", PART_ENCODER},
-        {"pooler.", PART_POOLER},           {"cls.predictions.", PART_MLM},
-        {"cls.seq_relationship", PART_NSP}, {"classifier.", PART_CLASSIFIER},
-        {"qa_outputs.", PART_SPAN},
-    };
     uint32_t parts = 0;
     char name[PARAMETER_NAME_BYTES];
     for (uint32_t s = 0; s < w->files.count; s++)
         for (uint32_t k = 0; k < w->files.shard[s].tensors.n_tensors; k++) {
-            parameter_name(w->files.shard[s].tensors.tensor[k].name, name);
-            for (size_t p = 0; p < sizeof prefixes / sizeof *prefixes; p++)
-                if (!strncmp(name, prefixes[p].prefix, strlen(prefixes[p].prefix)))
-                    parts |= prefixes[p].part;
+            parameter_name(w->arch, w->files.shard[s].tensors.tensor[k].name, name);
+            for (const struct arch_prefix *p = w->arch->prefixes; p->prefix; p++)
+                if (!strncmp(name, p->prefix, strlen(p->prefix)))
+                    parts |= p->part;
         }
     return parts;
 }
@@ -64,15 +56,24 @@ static uint32_t parts_of(const struct weights *w)
 /* The number of labels, from the classifier's shape, where config.json does not say it. */
 static void take_labels(const struct weights *w, struct model_config *c)
 {
+    const struct parameter_row *bias = arch_parameter(c->arch, PARAMETER_CLASSIFIER_BIAS);
     char name[PARAMETER_NAME_BYTES];
-    for (uint32_t s = 0; !c->labels_given && s < w->files.count; s++)
+    for (uint32_t s = 0; bias && !c->labels_given && s < w->files.count; s++)
         for (uint32_t k = 0; k < w->files.shard[s].tensors.n_tensors; k++) {
             const struct safetensor *t = &w->files.shard[s].tensors.tensor[k];
-            parameter_name(t->name, name);
-            if (!strcmp(name, "classifier.bias") && t->rank == 1 && t->shape[0] <= 1 << 20 &&
+            parameter_name(c->arch, t->name, name);
+            if (!strcmp(name, bias->name) && t->rank == 1 && t->shape[0] <= 1 << 20 &&
                 t->shape[0])
                 c->labels = (uint32_t)t->shape[0];
         }
+}
+
+struct tensor *weights_get(const struct weights *w, enum parameter_id id, uint32_t layer)
+{
+    for (uint32_t k = 0; k < w->n_tensors; k++)
+        if (w->tensor[k].parameter.id == id && w->tensor[k].parameter.layer == layer)
+            return &w->tensor[k];
+    return NULL;
 }
 
 struct tensor *weights_find(const struct weights *w, const char *name)
@@ -122,6 +123,7 @@ static int check_finite(const struct weights *w, const char *folder, struct erro
 void weights_begin(const struct model_config *c, uint32_t parts, struct weights *ret)
 {
     struct parameter *list = parameters_list(c, parts, &ret->n_tensors);
+    ret->arch = c->arch;
     ret->parts = parts;
     ret->tensor = memory_new(ret->n_tensors, sizeof *ret->tensor);
     for (uint32_t k = 0; k < ret->n_tensors; k++)
@@ -132,7 +134,7 @@ void weights_begin(const struct model_config *c, uint32_t parts, struct weights 
 int weights_read(const char *folder, struct model_config *c, struct weights *ret,
                  struct error *e)
 {
-    struct weights w = {0};
+    struct weights w = {.arch = c->arch};
     int r = shards_open(&w.files, folder, e);
     if (r == 0) {
         uint32_t there = parts_of(&w);

@@ -3,9 +3,9 @@
    mapped, checked against config.json and free of NaN and infinity. */
 #pragma once
 #include "masks/base/error.h"
+#include "model/arch/parameter.h"
 #include "model/base/element.h"
 #include "model/checkpoint/config.h"
-#include "model/checkpoint/parameters.h"
 #include "model/checkpoint/shards.h"
 
 struct tensor {
@@ -16,7 +16,8 @@ struct tensor {
 };
 
 struct weights {
-    struct tensor *tensor; /* parameters_list() of the parts */
+    const struct arch *arch; /* of the config */
+    struct tensor *tensor;   /* parameters_list() of the parts */
     uint32_t n_tensors;
     uint32_t parts;     /* which the list has */
     uint32_t new_parts; /* parts that the files lack: all of their tensors are null */
@@ -41,7 +42,9 @@ void weights_note(struct weights *w, const char *format, ...)
    most tensors. */
 void weights_release(const struct weights *w);
 
-/* By the name of parameters.h; null: not there. */
+/* Null: not there. `layer` is 0 for what is in no layer. */
+struct tensor *weights_get(const struct weights *w, enum parameter_id id, uint32_t layer);
+/* By the parameter's name, which is its architecture's; null: not there. */
 struct tensor *weights_find(const struct weights *w, const char *name);
 /* count elements from the first; data must be there. */
 void tensor_to_f32(const struct tensor *t, uint64_t first, uint64_t count, float *ret);

@@ -3,8 +3,6 @@
    do not take are padded with zeros: rows of query, key and value, columns of the output. */
 #include "model/engine/encoder_sources.h"
 #include "masks/base/memory.h"
-#include <inttypes.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -15,12 +13,16 @@ struct walk {
     struct encoder_sources *list;
 };
 
-static const struct tensor *tensor_of(const struct walk *w, const char *prefix,
-                                      const char *name)
+/* The two parameters of a linear (weight and bias) or of a norm (gain and shift). */
+struct pair {
+    enum parameter_id first, second;
+    uint32_t layer;
+};
+
+static const struct tensor *tensor_of(const struct walk *w, enum parameter_id id,
+                                      uint32_t layer)
 {
-    char whole[PARAMETER_NAME_BYTES];
-    snprintf(whole, sizeof whole, "%.80s.%.12s", prefix, name);
-    return weights_find(&w->g->weights, whole);
+    return weights_get(&w->g->weights, id, layer);
 }
 
 static void add_kept(const struct walk *w, void *to, const struct tensor *t, enum element type)
@@ -29,12 +31,12 @@ static void add_kept(const struct walk *w, void *to, const struct tensor *t, enu
     *MEMORY_PUSH(s->kept, s->kepts, s->kept_capacity) = (struct kept_source){to, t, type};
 }
 
-static void add_norm(const struct walk *w, const char *prefix, struct norm *n)
+static void add_norm(const struct walk *w, struct pair of, struct norm *n)
 {
     n->size = w->g->config.hidden;
     n->eps = (float)w->g->config.layer_norm_eps;
-    add_kept(w, &n->gain, tensor_of(w, prefix, "weight"), ELEMENT_F32);
-    add_kept(w, &n->shift, tensor_of(w, prefix, "bias"), ELEMENT_F32);
+    add_kept(w, &n->gain, tensor_of(w, of.first, of.layer), ELEMENT_F32);
+    add_kept(w, &n->shift, tensor_of(w, of.second, of.layer), ELEMENT_F32);
 }
 
 /* ---- linear layers ---- */
@@ -51,15 +53,15 @@ static void add_linear(const struct walk *w, const struct linear_source *s)
 }
 
 /* A whole tensor and its bias. */
-static struct linear_source plain(const struct walk *w, const char *prefix, struct linear *to)
+static struct linear_source plain(const struct walk *w, struct pair of, struct linear *to)
 {
-    const struct tensor *t = tensor_of(w, prefix, "weight");
+    const struct tensor *t = tensor_of(w, of.first, of.layer);
     const uint32_t out = (uint32_t)t->parameter.shape[0], in = (uint32_t)t->parameter.shape[1];
     return (struct linear_source){
         .linear = to,
         .shape = {.in = in, .out = out, .y = ELEMENT_F32},
         .weight = {t},
-        .bias = {tensor_of(w, prefix, "bias")},
+        .bias = {tensor_of(w, of.second, of.layer)},
         .row = in,
         .rows = out,
         .columns = in,
@@ -74,16 +76,16 @@ static void pad(const struct walk *w, enum padded_side side, struct linear_sourc
     s->padded = s->padded_dim == s->head_dim ? PADDED_NONE : side;
 }
 
-static void add_projection(const struct walk *w, const char *layer, struct layer *l)
+static void add_projection(const struct walk *w, uint32_t layer, struct layer *l)
 {
-    static const char *const names[] = {"query", "key", "value"};
-    char prefix[PARAMETER_NAME_BYTES];
-    snprintf(prefix, sizeof prefix, "%.60s.attention.self.query", layer);
-    struct linear_source s = plain(w, prefix, &l->projection);
+    static const struct pair of[] = {{PARAMETER_QUERY_WEIGHT, PARAMETER_QUERY_BIAS, 0},
+                                     {PARAMETER_KEY_WEIGHT, PARAMETER_KEY_BIAS, 0},
+                                     {PARAMETER_VALUE_WEIGHT, PARAMETER_VALUE_BIAS, 0}};
+    struct linear_source s =
+        plain(w, (struct pair){of->first, of->second, layer}, &l->projection);
     for (uint32_t k = 0; k < 3; k++) {
-        snprintf(prefix, sizeof prefix, "%.60s.attention.self.%s", layer, names[k]);
-        s.weight[k] = tensor_of(w, prefix, "weight");
-        s.bias[k] = tensor_of(w, prefix, "bias");
+        s.weight[k] = tensor_of(w, of[k].first, layer);
+        s.bias[k] = tensor_of(w, of[k].second, layer);
     }
     s.matrices = 3;
     pad(w, PADDED_ROWS, &s);
@@ -93,11 +95,10 @@ static void add_projection(const struct walk *w, const char *layer, struct layer
     add_linear(w, &s);
 }
 
-static void add_output(const struct walk *w, const char *layer, struct layer *l)
+static void add_output(const struct walk *w, uint32_t layer, struct layer *l)
 {
-    char prefix[PARAMETER_NAME_BYTES];
-    snprintf(prefix, sizeof prefix, "%.60s.attention.output.dense", layer);
-    struct linear_source s = plain(w, prefix, &l->output);
+    struct linear_source s = plain(
+        w, (struct pair){PARAMETER_OUTPUT_WEIGHT, PARAMETER_OUTPUT_BIAS, layer}, &l->output);
     pad(w, PADDED_COLUMNS, &s);
     s.shape.in = attention_columns(&w->g->config);
     s.twin = &l->twin.output;
@@ -105,12 +106,11 @@ static void add_output(const struct walk *w, const char *layer, struct layer *l)
     add_linear(w, &s);
 }
 
-static void add_inner(const struct walk *w, const char *layer, struct layer *l)
+static void add_inner(const struct walk *w, uint32_t layer, struct layer *l)
 {
     const struct feed_form *f = &w->c->feed;
-    char prefix[PARAMETER_NAME_BYTES];
-    snprintf(prefix, sizeof prefix, "%.60s.intermediate.dense", layer);
-    struct linear_source s = plain(w, prefix, NULL);
+    struct linear_source s =
+        plain(w, (struct pair){PARAMETER_INNER_WEIGHT, PARAMETER_INNER_BIAS, layer}, NULL);
     s.rows = s.shape.out /= f->slices;
     s.shape.y = f->own_gelu ? ELEMENT_F32 : w->g->dtype;
     s.shape.after = f->own_gelu ? AFTER_NONE : linear_after(w->g->config.activation);
@@ -124,12 +124,11 @@ static void add_inner(const struct walk *w, const char *layer, struct layer *l)
 }
 
 /* The first slice has the bias. */
-static void add_outer(const struct walk *w, const char *layer, struct layer *l)
+static void add_outer(const struct walk *w, uint32_t layer, struct layer *l)
 {
     const uint32_t slices = w->c->feed.slices;
-    char prefix[PARAMETER_NAME_BYTES];
-    snprintf(prefix, sizeof prefix, "%.60s.output.dense", layer);
-    struct linear_source s = plain(w, prefix, NULL);
+    struct linear_source s =
+        plain(w, (struct pair){PARAMETER_OUTER_WEIGHT, PARAMETER_OUTER_BIAS, layer}, NULL);
     s.columns = s.shape.in /= slices;
     for (uint32_t k = 0; k < slices; k++) {
         s.linear = &l->outer[k];
@@ -140,19 +139,17 @@ static void add_outer(const struct walk *w, const char *layer, struct layer *l)
     }
 }
 
-static void add_layer(const struct walk *w, uint32_t k)
+static void add_layer(const struct walk *w, uint32_t layer)
 {
-    struct layer *l = &w->c->layer[k];
-    char layer[32], prefix[PARAMETER_NAME_BYTES];
-    snprintf(layer, sizeof layer, "encoder.layer.%" PRIu32, k);
+    struct layer *l = &w->c->layer[layer];
     add_projection(w, layer, l);
     add_output(w, layer, l);
     add_inner(w, layer, l);
     add_outer(w, layer, l);
-    snprintf(prefix, sizeof prefix, "%s.attention.output.LayerNorm", layer);
-    add_norm(w, prefix, &l->output_norm);
-    snprintf(prefix, sizeof prefix, "%s.output.LayerNorm", layer);
-    add_norm(w, prefix, &l->outer_norm);
+    add_norm(w, (struct pair){PARAMETER_OUTPUT_GAIN, PARAMETER_OUTPUT_SHIFT, layer},
+             &l->output_norm);
+    add_norm(w, (struct pair){PARAMETER_OUTER_GAIN, PARAMETER_OUTER_SHIFT, layer},
+             &l->outer_norm);
 }
 
 /* ---- heads ---- */
@@ -160,21 +157,22 @@ static void add_layer(const struct walk *w, uint32_t k)
 /* The decoder shares the word embeddings unless it has weights of its own. */
 static void add_words(const struct walk *w)
 {
-    static const char transform[] = "cls.predictions.transform.dense";
+    static const struct pair dense = {PARAMETER_MLM_DENSE_WEIGHT, PARAMETER_MLM_DENSE_BIAS, 0},
+                             norm = {PARAMETER_MLM_GAIN, PARAMETER_MLM_SHIFT, 0};
     const struct model_config *m = &w->g->config;
-    const struct tensor *own = tensor_of(w, "cls.predictions.decoder", "weight");
+    const struct tensor *own = tensor_of(w, PARAMETER_MLM_DECODER, 0);
     struct encoder *c = w->c;
-    struct linear_source s = plain(w, transform, &c->words_dense);
+    struct linear_source s = plain(w, dense, &c->words_dense);
     s.shape.after = linear_after(m->activation);
     s.twin = &c->words_dense_twin;
     add_linear(w, &s);
-    add_norm(w, "cls.predictions.transform.LayerNorm", &c->words_norm);
+    add_norm(w, norm, &c->words_norm);
     s = (struct linear_source){
         .linear = &c->words_out,
         .shape = {.in = m->hidden, .out = m->vocabulary, .y = ELEMENT_F32},
         .twin = &c->words_out_twin,
         .weight = {own ? own : c->embeddings.mapped_words},
-        .bias = {tensor_of(w, "cls.predictions", "bias")},
+        .bias = {tensor_of(w, PARAMETER_MLM_BIAS, 0)},
         .row = m->hidden,
         .rows = m->vocabulary,
         .columns = m->hidden,
@@ -184,7 +182,8 @@ static void add_words(const struct walk *w)
 
 static void add_pooler(const struct walk *w)
 {
-    struct linear_source s = plain(w, "pooler.dense", &w->c->pooler);
+    static const struct pair of = {PARAMETER_POOLER_WEIGHT, PARAMETER_POOLER_BIAS, 0};
+    struct linear_source s = plain(w, of, &w->c->pooler);
     s.shape.y = w->g->dtype;
     s.shape.after = AFTER_TANH;
     s.twin = &w->c->pooler_twin;
@@ -195,12 +194,18 @@ static void add_heads(const struct walk *w)
 {
     static const struct {
         uint32_t part;
-        const char *prefix;
+        struct pair of;
         size_t at;
     } small[] = {
-        {PART_NSP, "cls.seq_relationship", offsetof(struct encoder, next)},
-        {PART_CLASSIFIER, "classifier", offsetof(struct encoder, classifier)},
-        {PART_SPAN, "qa_outputs", offsetof(struct encoder, span)},
+        {PART_NSP,
+         {PARAMETER_NSP_WEIGHT, PARAMETER_NSP_BIAS, 0},
+         offsetof(struct encoder, next)},
+        {PART_CLASSIFIER,
+         {PARAMETER_CLASSIFIER_WEIGHT, PARAMETER_CLASSIFIER_BIAS, 0},
+         offsetof(struct encoder, classifier)},
+        {PART_SPAN,
+         {PARAMETER_SPAN_WEIGHT, PARAMETER_SPAN_BIAS, 0},
+         offsetof(struct encoder, span)},
     };
     const uint32_t parts = w->g->parts;
     if (parts & PART_POOLER)
@@ -210,7 +215,7 @@ static void add_heads(const struct walk *w)
     for (size_t k = 0; k < sizeof small / sizeof *small; k++)
         if (parts & small[k].part) {
             void *to = (uint8_t *)w->c + small[k].at;
-            struct linear_source s = plain(w, small[k].prefix, to);
+            struct linear_source s = plain(w, small[k].of, to);
             add_linear(w, &s);
         }
 }
@@ -219,15 +224,14 @@ static void add_heads(const struct walk *w)
 
 static void add_embeddings(const struct walk *w)
 {
+    static const struct pair norm = {PARAMETER_EMBEDDINGS_GAIN, PARAMETER_EMBEDDINGS_SHIFT, 0};
     struct embeddings *m = &w->c->embeddings;
-    m->mapped_words = tensor_of(w, "embeddings.word_embeddings", "weight");
+    m->mapped_words = tensor_of(w, PARAMETER_WORDS, 0);
     if (w->c->backend->keeps_words)
         add_kept(w, &m->words, m->mapped_words, w->g->dtype);
-    add_kept(w, &m->positions, tensor_of(w, "embeddings.position_embeddings", "weight"),
-             ELEMENT_F32);
-    add_kept(w, &m->types, tensor_of(w, "embeddings.token_type_embeddings", "weight"),
-             ELEMENT_F32);
-    add_norm(w, "embeddings.LayerNorm", &m->norm);
+    add_kept(w, &m->positions, tensor_of(w, PARAMETER_POSITIONS, 0), ELEMENT_F32);
+    add_kept(w, &m->types, tensor_of(w, PARAMETER_TYPES, 0), ELEMENT_F32);
+    add_norm(w, norm, &m->norm);
 }
 
 void encoder_sources_list(struct engine *g, struct encoder_sources *ret)

@@ -4,12 +4,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-static bool decays(const char *name)
-{
-    const size_t n = strlen(name);
-    return !(n >= 5 && !strcmp(name + n - 5, ".bias")) && !strstr(name, "LayerNorm");
-}
-
 static uint64_t padded(uint64_t count)
 {
     return (count + PIECE_ALIGN - 1) / PIECE_ALIGN * PIECE_ALIGN;
@@ -32,8 +26,7 @@ uint64_t train_state_count(const struct engine *g)
 static void add_piece(struct train_state *s, const struct tensor *t)
 {
     const uint64_t count = t->parameter.count;
-    s->piece[s->pieces++] =
-        (struct piece){&t->parameter, s->count, count, decays(t->parameter.name)};
+    s->piece[s->pieces++] = (struct piece){&t->parameter, s->count, count, t->parameter.decays};
     s->count += padded(count);
 }
 
@@ -53,7 +46,7 @@ static void add_pieces(struct train_state *s, const struct engine *g)
         const struct tensor *t = &w->tensor[k];
         if (!trains(g, t))
             continue;
-        if (strstr(t->parameter.name, ".attention.self.query.weight")) {
+        if (t->parameter.id == PARAMETER_QUERY_WEIGHT) {
             add_six(s, t);
             k += 5;
         } else {
@@ -75,7 +68,7 @@ static void take_over(struct train_state *s, struct engine *g)
 {
     for (uint32_t k = 0; k < s->pieces; k++) {
         const struct piece *p = &s->piece[k];
-        struct tensor *t = weights_find(&g->weights, p->parameter->name);
+        struct tensor *t = weights_get(&g->weights, p->parameter->id, p->parameter->layer);
         float *to = s->value + p->first;
         tensor_to_f32(t, 0, p->count, to);
         free(t->own);
@@ -112,10 +105,11 @@ void train_state_destroy(struct train_state *s)
     free(s);
 }
 
-const struct piece *train_state_piece(const struct train_state *s, const char *name)
+const struct piece *train_state_piece(const struct train_state *s, enum parameter_id id,
+                                      uint32_t layer)
 {
     for (uint32_t k = 0; k < s->pieces; k++)
-        if (!strcmp(s->piece[k].parameter->name, name))
+        if (s->piece[k].parameter->id == id && s->piece[k].parameter->layer == layer)
             return &s->piece[k];
     return NULL;
 }

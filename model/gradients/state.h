@@ -5,7 +5,7 @@
 #include "model/engine/engine.h"
 #include <stdbool.h>
 
-/* One parameter of checkpoint/parameters.h. Query, key and value of a layer are pieces of their own (LAMB needs
+/* One parameter (model/arch/parameter.h). Query, key and value of a layer are pieces of their own (LAMB needs
    their norms apart) that follow each other: their weights, then their biases, so that the fused projection's
    gradient can be written in one go where no piece is padded. Pieces begin at multiples of PIECE_ALIGN; what lies
    between them is 0 and stays 0. */
@@ -31,5 +31,6 @@ void train_state_destroy(struct train_state *s); /* null is fine */
 /* Elements of each buffer that train_state_new() would make; for an outline, too. */
 uint64_t train_state_count(const struct engine *g);
 
-/* By the name of checkpoint/parameters.h; null: the model has no such parameter. */
-const struct piece *train_state_piece(const struct train_state *s, const char *name);
+/* Null: the model has no such parameter. `layer` is 0 for what is in no layer. */
+const struct piece *train_state_piece(const struct train_state *s, enum parameter_id id,
+                                      uint32_t layer);

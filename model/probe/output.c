@@ -41,12 +41,11 @@ static void make_factor(double *g, uint32_t dim, float *ret)
 
 static void make_layer(const struct engine *g, uint32_t layer, float *ret)
 {
-    char name[PARAMETER_NAME_BYTES];
     const uint32_t dim = g->encoder->attention.head_dim, hidden = g->config.hidden;
-    snprintf(name, sizeof name, "encoder.layer.%u.attention.output.dense.weight", layer);
     float *weight = memory_new((size_t)hidden * hidden, sizeof *weight);
     double *gram = memory_new((size_t)dim * dim, sizeof *gram);
-    tensor_to_f32(weights_find(&g->weights, name), 0, (uint64_t)hidden * hidden, weight);
+    tensor_to_f32(weights_get(&g->weights, PARAMETER_OUTPUT_WEIGHT, layer), 0,
+                  (uint64_t)hidden * hidden, weight);
     for (uint32_t h = 0; h < g->config.heads; h++, ret += (size_t)dim * dim) {
         for (uint32_t k = 0; k < dim * dim; k++)
             gram[k] = 0;

@@ -8,13 +8,13 @@ struct kernel_case {
     const char *mask;
     uint32_t n, heads; /* heads 0: the mask's own */
     struct kernel_request request;
-    const char *target;        /* null: sm_80 */
-    bool tiled;                /* never by the resident kernels */
-    const char *family;        /* as plan_options has it; null: the cheapest */
-    const char *shape;         /* as plan_take_shape() has it; null: the cheapest */
+    const char *target;            /* null: sm_80 */
+    bool tiled;                    /* never by the resident kernels */
+    const char *family;            /* as plan_options has it; null: the cheapest */
+    const char *shape;             /* as plan_take_shape() has it; null: the cheapest */
     const struct machine *machine; /* null: the target's row of the table */
-    const struct mask *own;    /* not null: instead of `mask`, which then is a name alone */
-    const char *const *images; /* what the code is, ended by null; null: "none" */
+    const struct mask *own;        /* not null: instead of `mask`, which then is a name alone */
+    const char *const *images;     /* what the code is, ended by null; null: "none" */
     bool all_chips; /* every CUDA target in place of one, as fixture_chips lists them */
 };
 

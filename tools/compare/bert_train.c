@@ -149,11 +149,14 @@ int trainer_gradients(struct trainer *t, double ret_loss[2], char *text)
 
 int trainer_gradient(const struct trainer *t, const char *name, uint64_t count, float *ret)
 {
-    const struct piece *p = train_state_piece(t->state, name);
-    if (!p || p->count != count)
-        return -1;
-    memcpy(ret, t->state->gradient + p->first, count * sizeof *ret);
-    return 0;
+    for (uint32_t k = 0; k < t->state->pieces; k++) {
+        const struct piece *p = &t->state->piece[k];
+        if (strcmp(p->parameter->name, name) != 0 || p->count != count)
+            continue;
+        memcpy(ret, t->state->gradient + p->first, count * sizeof *ret);
+        return 0;
+    }
+    return -1;
 }
 
 static void lap(struct trainer *t, enum part part, double *since)

@@ -1,20 +1,24 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "model/train/run/run_model.h"
+#include "model/arch/arch.h"
 #include "model/checkpoint/init.h"
 #include "model/checkpoint/save.h"
 #include "model/kernels/encoder_attention.h"
 #include "model/mask/drop.h"
 #include "model/mask/model_mask.h"
 
-/* An architecture with the heads that training needs. */
+/* A model class with the heads that training needs. */
 static int name_architecture(struct model_config *c, bool pairs, struct error *e)
 {
     const uint32_t needed = PART_MLM | (pairs ? PART_POOLER | PART_NSP : 0);
     if ((config_parts(c) & needed) == needed)
         return 0;
+    const struct arch_class *class = arch_class_of(c->arch, PART_ENCODER | needed);
+    if (!class)
+        return error_set(e, ERROR_INPUT, "%s has no model class with these heads",
+                         c->arch->title);
     json_t *json = json_incref(c->json);
-    json_object_set_new(json, "architectures",
-                        json_pack("[s]", pairs ? "BertForPreTraining" : "BertForMaskedLM"));
+    json_object_set_new(json, "architectures", json_pack("[s]", class->name));
     config_finish(c);
     int r = config_parse(json, c, e);
     json_decref(json);

@@ -106,8 +106,7 @@ static struct cache_key key_of(const struct shape *s, const struct mask *m,
     struct machine bent = *machine_find(family_machine(t, f), &e);
     const uint32_t number = (uint32_t)(s - shapes);
     bend(&bent, s->rest);
-    return known_key_join(known_subject_key(m, t, f, &bent),
-                          cache_key(&number, sizeof number));
+    return known_key_join(known_subject_key(m, t, f, &bent), cache_key(&number, sizeof number));
 }
 
 static struct mask *make_mask(const struct shape *s)

@@ -36,5 +36,6 @@ struct maskc_kernel *known_load_subject(struct known *k, const struct mask *m,
                                         const struct target *t, const struct kernel_request *f,
                                         struct cache *cache)
 {
-    return known_skips(k, known_subject_key(m, t, f, NULL)) ? NULL : subject_load(m, t, f, cache);
+    return known_skips(k, known_subject_key(m, t, f, NULL)) ? NULL
+                                                            : subject_load(m, t, f, cache);
 }

@@ -2,18 +2,14 @@
 /* The layers, last to first. A layer's panels go back to its attention's context; then attention, the gradients of the
    layer's weights, and back to the layer's input. */
 #include "model/backend/cpu/train/backward.h"
-#include <inttypes.h>
-#include <stdio.h>
 #include <string.h>
 
 /* ---- shared ---- */
 
-float *backward_gradient(const struct cpu_batch *p, const char *prefix, const char *name)
+float *backward_gradient(const struct cpu_batch *p, enum parameter_id id, uint32_t layer)
 {
     const struct train_state *s = p->training->backward->request->state;
-    char whole[PARAMETER_NAME_BYTES];
-    snprintf(whole, sizeof whole, "%.40s%.48s", prefix, name);
-    return s->gradient + train_state_piece(s, whole)->first;
+    return s->gradient + train_state_piece(s, id, layer)->first;
 }
 
 void backward_add_panels(const struct cpu_batch *p, const float *sums, uint64_t step,
@@ -180,14 +176,14 @@ static int panel_to_input(const struct part *part, uint32_t layer)
 /* ---- sums ---- */
 
 /* Heads are padded in the sums of query, key and value. */
-static void add_projection_bias(const struct cpu_batch *p, const char *layer, const float *sums)
+static void add_projection_bias(const struct cpu_batch *p, uint32_t layer, const float *sums)
 {
-    static const char *const names[] = {
-        ".attention.self.query.bias", ".attention.self.key.bias", ".attention.self.value.bias"};
+    static const enum parameter_id ids[] = {PARAMETER_QUERY_BIAS, PARAMETER_KEY_BIAS,
+                                            PARAMETER_VALUE_BIAS};
     const struct attention *a = &p->c->attention;
     const uint64_t step = panel_sums_size(p->g);
     for (uint64_t k = 0; k < 3; k++) {
-        float *to = backward_gradient(p, layer, names[k]);
+        float *to = backward_gradient(p, ids[k], layer);
         for (uint64_t h = 0; h < a->heads; h++)
             backward_add_panels(p, sums + (k * a->heads + h) * a->padded_dim, step, p->panels,
                                 a->head_dim, to + h * a->head_dim);
@@ -199,24 +195,22 @@ static void add_sums(const struct cpu_batch *p, uint32_t layer)
     const struct model_config *m = &p->g->config;
     const struct panel_sums s = panel_sums_of(p, 0);
     const struct {
-        const char *name;
+        enum parameter_id id;
         const float *sum;
         uint32_t count;
     } each[] = {
-        {".output.LayerNorm.weight", s.outer_gain, m->hidden},
-        {".output.LayerNorm.bias", s.outer_shift, m->hidden},
-        {".output.dense.bias", s.outer_bias, m->hidden},
-        {".attention.output.LayerNorm.weight", s.output_gain, m->hidden},
-        {".attention.output.LayerNorm.bias", s.output_shift, m->hidden},
-        {".attention.output.dense.bias", s.output_bias, m->hidden},
-        {".intermediate.dense.bias", s.inner_bias, m->intermediate},
+        {PARAMETER_OUTER_GAIN, s.outer_gain, m->hidden},
+        {PARAMETER_OUTER_SHIFT, s.outer_shift, m->hidden},
+        {PARAMETER_OUTER_BIAS, s.outer_bias, m->hidden},
+        {PARAMETER_OUTPUT_GAIN, s.output_gain, m->hidden},
+        {PARAMETER_OUTPUT_SHIFT, s.output_shift, m->hidden},
+        {PARAMETER_OUTPUT_BIAS, s.output_bias, m->hidden},
+        {PARAMETER_INNER_BIAS, s.inner_bias, m->intermediate},
     };
-    char prefix[32];
-    snprintf(prefix, sizeof prefix, "encoder.layer.%" PRIu32, layer);
     for (size_t k = 0; k < sizeof each / sizeof *each; k++)
         backward_add_panels(p, each[k].sum, panel_sums_size(p->g), p->panels, each[k].count,
-                            backward_gradient(p, prefix, each[k].name));
-    add_projection_bias(p, prefix, s.projection_bias);
+                            backward_gradient(p, each[k].id, layer));
+    add_projection_bias(p, layer, s.projection_bias);
 }
 
 /* ---- layers ---- */

@@ -70,7 +70,7 @@ struct panel_sums panel_sums_of(const struct cpu_batch *p, uint32_t panel);
 /* ---- what all of these share ---- */
 
 /* The gradient of a parameter. */
-float *backward_gradient(const struct cpu_batch *p, const char *prefix, const char *name);
+float *backward_gradient(const struct cpu_batch *p, enum parameter_id id, uint32_t layer);
 /* target += the sums of all panels, in order; sums of panel k begin at sums + k * step. */
 void backward_add_panels(const struct cpu_batch *p, const float *sums, uint64_t step,
                          uint32_t panels, uint64_t count, float *target);

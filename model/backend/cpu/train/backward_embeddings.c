@@ -55,16 +55,15 @@ int backward_embeddings(const struct cpu_batch *p, struct error *e)
 {
     const uint32_t size = p->g->config.hidden;
     const float *sums = p->training->backward->embedding_sums;
-    const struct tables t = {
-        backward_gradient(p, "embeddings.", "word_embeddings.weight"),
-        backward_gradient(p, "embeddings.", "position_embeddings.weight"),
-        backward_gradient(p, "embeddings.", "token_type_embeddings.weight")};
+    const struct tables t = {backward_gradient(p, PARAMETER_WORDS, 0),
+                             backward_gradient(p, PARAMETER_POSITIONS, 0),
+                             backward_gradient(p, PARAMETER_TYPES, 0)};
     if (cpu_batch_run_panels(p, panel_back, 0) < 0)
         return cpu_batch_failed(e);
     backward_add_panels(p, sums, 2 * (uint64_t)size, p->panels, size,
-                        backward_gradient(p, "embeddings.", "LayerNorm.weight"));
+                        backward_gradient(p, PARAMETER_EMBEDDINGS_GAIN, 0));
     backward_add_panels(p, sums + size, 2 * (uint64_t)size, p->panels, size,
-                        backward_gradient(p, "embeddings.", "LayerNorm.bias"));
+                        backward_gradient(p, PARAMETER_EMBEDDINGS_SHIFT, 0));
 #pragma omp parallel for schedule(dynamic, 1)
     for (uint32_t first = 0; first < size; first += COLUMN_BLOCK)
         add_columns(p, &t, first, size - first < COLUMN_BLOCK ? size - first : COLUMN_BLOCK);

@@ -2,8 +2,6 @@
 /* The gradients of a layer's weights: one list, which threads work off by blocks. */
 #include "masks/base/memory.h"
 #include "model/backend/cpu/train/backward.h"
-#include <inttypes.h>
-#include <stdio.h>
 #include <stdlib.h>
 
 struct gradient_list {
@@ -20,12 +18,11 @@ static void add_gradient(const struct cpu_batch *p, struct gradient_list *list,
 }
 
 /* Padded heads one by one. */
-static void add_projection(const struct cpu_batch *p, const char *layer,
+static void add_projection(const struct cpu_batch *p, uint32_t layer,
                            const struct layer_tape *t, struct gradient_list *list)
 {
-    static const char *const names[] = {".attention.self.query.weight",
-                                        ".attention.self.key.weight",
-                                        ".attention.self.value.weight"};
+    static const enum parameter_id ids[] = {PARAMETER_QUERY_WEIGHT, PARAMETER_KEY_WEIGHT,
+                                            PARAMETER_VALUE_WEIGHT};
     const struct attention *a = &p->c->attention;
     const uint64_t hidden = p->g->config.hidden, columns = (uint64_t)a->heads * a->padded_dim;
     const bool whole = a->padded_dim == a->head_dim;
@@ -40,13 +37,13 @@ static void add_projection(const struct cpu_batch *p, const char *layer,
                              .dy_row = 3 * columns,
                              .x = t->hidden,
                              .x_row = hidden,
-                             .dw = backward_gradient(p, layer, names[k]) +
+                             .dw = backward_gradient(p, ids[k], layer) +
                                    (uint64_t)h * a->head_dim * hidden,
                              .dw_row = hidden,
                          });
 }
 
-static void add_output(const struct cpu_batch *p, const char *layer, const struct layer_tape *t,
+static void add_output(const struct cpu_batch *p, uint32_t layer, const struct layer_tape *t,
                        struct gradient_list *list)
 {
     const struct attention *a = &p->c->attention;
@@ -61,20 +58,20 @@ static void add_output(const struct cpu_batch *p, const char *layer, const struc
                          .dy_row = hidden,
                          .x = cpu_batch_row(p, t->context, 1, (uint64_t)h * a->padded_dim),
                          .x_row = columns,
-                         .dw = backward_gradient(p, layer, ".attention.output.dense.weight") +
+                         .dw = backward_gradient(p, PARAMETER_OUTPUT_WEIGHT, layer) +
                                (uint64_t)h * a->head_dim,
                          .dw_row = hidden,
                      });
 }
 
-static void add_feed(const struct cpu_batch *p, const char *layer, const struct layer_tape *t,
+static void add_feed(const struct cpu_batch *p, uint32_t layer, const struct layer_tape *t,
                      struct gradient_list *list)
 {
     const struct model_config *m = &p->g->config;
     const struct backward *b = p->training->backward;
     const uint32_t slices = p->c->feed.slices, width = m->intermediate / slices;
-    float *inner = backward_gradient(p, layer, ".intermediate.dense.weight"),
-          *outer = backward_gradient(p, layer, ".output.dense.weight");
+    float *inner = backward_gradient(p, PARAMETER_INNER_WEIGHT, layer),
+          *outer = backward_gradient(p, PARAMETER_OUTER_WEIGHT, layer);
     for (uint32_t k = 0; k < slices; k++) {
         const uint64_t first = (uint64_t)k * width;
         add_gradient(p, list,
@@ -101,15 +98,13 @@ static void add_feed(const struct cpu_batch *p, const char *layer, const struct 
 int backward_weights(const struct cpu_batch *p, uint32_t layer, struct error *e)
 {
     const struct layer_tape *t = cpu_batch_layer(p, layer);
-    char prefix[32];
     struct gradient_list list = {
         memory_new(4 * (size_t)p->g->config.heads + 2 * (size_t)p->c->feed.slices,
                    sizeof *list.each),
         0};
-    snprintf(prefix, sizeof prefix, "encoder.layer.%" PRIu32, layer);
-    add_projection(p, prefix, t, &list);
-    add_output(p, prefix, t, &list);
-    add_feed(p, prefix, t, &list);
+    add_projection(p, layer, t, &list);
+    add_output(p, layer, t, &list);
+    add_feed(p, layer, t, &list);
     int r =
         matmul_weight_gradients(p->c->state->matmul, list.each, list.count, p->g->threads, e);
     free(list.each);

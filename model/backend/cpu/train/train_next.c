@@ -80,8 +80,8 @@ static void columns_back(const struct next *n, uint32_t s, const double d[2])
 {
     const float *x = n->b->next.pooled + (uint64_t)s * n->hidden;
     float *dx = n->b->next.dx + (uint64_t)s * n->hidden,
-          *weight = backward_gradient(n->p, "cls.seq_relationship.", "weight"),
-          *bias = backward_gradient(n->p, "cls.seq_relationship.", "bias");
+          *weight = backward_gradient(n->p, PARAMETER_NSP_WEIGHT, 0),
+          *bias = backward_gradient(n->p, PARAMETER_NSP_BIAS, 0);
     for (uint32_t c = 0; c < 2; c++) {
         const float dc = (float)d[c], *w = n->weight + (uint64_t)c * n->hidden;
         bias[c] += dc;
@@ -100,12 +100,12 @@ static int pool_back(const struct next *n, struct error *e)
     const struct weight_gradient weight = {
         n->hidden,   n->hidden, p->sequences,
         p->g->dtype, a->d_pre,  a->gathered,
-        n->hidden,   n->hidden, backward_gradient(p, "pooler.dense.", "weight"),
+        n->hidden,   n->hidden, backward_gradient(p, PARAMETER_POOLER_WEIGHT, 0),
         n->hidden};
     p->training->ops->activate_back_f32(AFTER_TANH, count, a->pre, a->dx, a->dx);
     backward_round(p, count, a->dx, a->d_pre);
     backward_columns(p, p->sequences, n->hidden, a->d_pre,
-                     backward_gradient(p, "pooler.dense.", "bias"));
+                     backward_gradient(p, PARAMETER_POOLER_BIAS, 0));
     if (multiply(n, &p->c->pooler_twin, a->d_pre, a->dx, e) < 0)
         return -1;
     for (uint32_t s = 0; s < p->sequences; s++)
@@ -120,9 +120,8 @@ int train_next(const struct cpu_batch *p, const struct backward *b, struct batch
     const struct train_state *s = b->request->state;
     const struct next n = {p,
                            b,
-                           s->value +
-                               train_state_piece(s, "cls.seq_relationship.weight")->first,
-                           s->value + train_state_piece(s, "cls.seq_relationship.bias")->first,
+                           s->value + train_state_piece(s, PARAMETER_NSP_WEIGHT, 0)->first,
+                           s->value + train_state_piece(s, PARAMETER_NSP_BIAS, 0)->first,
                            p->g->config.hidden,
                            loss};
     gather(&n);

@@ -247,18 +247,16 @@ static void add_loss(const struct chunk *c, struct batch_loss *loss)
 
 static void add_sums(const struct chunk *c)
 {
-    static const char prefix[] = "cls.predictions.";
     const struct cpu_batch *p = c->p;
     const struct words_arrays *a = &c->b->words;
     const uint64_t h = p->g->config.hidden, v = p->g->config.vocabulary;
     const uint32_t panels = panels_of(c);
-    backward_add_panels(p, a->gain, h, panels, h,
-                        backward_gradient(p, prefix, "transform.LayerNorm.weight"));
+    backward_add_panels(p, a->gain, h, panels, h, backward_gradient(p, PARAMETER_MLM_GAIN, 0));
     backward_add_panels(p, a->shift, h, panels, h,
-                        backward_gradient(p, prefix, "transform.LayerNorm.bias"));
+                        backward_gradient(p, PARAMETER_MLM_SHIFT, 0));
     backward_add_panels(p, a->dense_bias, h, panels, h,
-                        backward_gradient(p, prefix, "transform.dense.bias"));
-    backward_add_panels(p, a->bias, v, panels, v, backward_gradient(p, prefix, "bias"));
+                        backward_gradient(p, PARAMETER_MLM_DENSE_BIAS, 0));
+    backward_add_panels(p, a->bias, v, panels, v, backward_gradient(p, PARAMETER_MLM_BIAS, 0));
 }
 
 static int weight_gradients(const struct chunk *c, struct error *e)
@@ -267,9 +265,9 @@ static int weight_gradients(const struct chunk *c, struct error *e)
     const struct model_config *m = &p->g->config;
     const struct words_arrays *a = &c->b->words;
     const uint64_t h = m->hidden;
-    float *words = m->tied ? backward_gradient(p, "embeddings.", "word_embeddings.weight")
-                           : backward_gradient(p, "cls.predictions.", "decoder.weight"),
-          *dense = backward_gradient(p, "cls.predictions.", "transform.dense.weight");
+    float *words = m->tied ? backward_gradient(p, PARAMETER_WORDS, 0)
+                           : backward_gradient(p, PARAMETER_MLM_DECODER, 0),
+          *dense = backward_gradient(p, PARAMETER_MLM_DENSE_WEIGHT, 0);
     const struct weight_gradient list[] = {
         {m->hidden, m->vocabulary, c->rows, p->g->dtype, a->d_logits, a->normed, m->vocabulary,
          h, words, h},

@@ -1,0 +1,94 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* An architecture is one const table: the keys of its config.json with defaults and limits, what is refused, its
+   parameters and the blocks of a layer. A new one is a file like bert.c and a line in arch.c.
+
+   Nothing outside this folder spells the name of a tensor. */
+#pragma once
+#include "masks/base/error.h"
+#include "model/arch/parameter.h"
+#include <stddef.h>
+
+/* A key that is a count. Limits keep every product of sizes within 64 bits. */
+struct arch_size {
+    const char *key;
+    size_t at; /* offset of a uint32_t in struct model_config */
+    uint32_t least, most;
+    bool required;
+};
+
+struct arch_real {
+    const char *key;
+    size_t at; /* of a double */
+    double least, most;
+};
+
+/* A text that, where it is given, must be this one. */
+struct arch_only {
+    const char *key, *value;
+};
+
+/* A model class of transformers. */
+struct arch_class {
+    const char *name;
+    uint32_t parts;
+    uint32_t labels; /* that its classifier has; 0: as config.json says */
+};
+
+/* What tensors that begin so are part of. */
+struct arch_prefix {
+    const char *prefix;
+    uint32_t part;
+};
+
+/* An old or foreign spelling, replaced where it first stands in a name; `whole`: the name must be it. */
+struct arch_rename {
+    const char *from, *to;
+    bool whole;
+};
+
+/* A layer is a list of blocks, each with a residual: x + f(x) with a norm before f or after the sum. */
+enum block_kind { BLOCK_ATTENTION, BLOCK_FEED };
+enum norm_place {
+    NORM_AFTER,  /* norm(x + f(x)) */
+    NORM_BEFORE, /* x + f(norm(x)); the last layer's sum goes through the final norm */
+};
+struct block {
+    enum block_kind kind;
+    enum norm_place norm;
+};
+enum { BLOCKS_MOST = 4 };
+
+struct arch {
+    const char *model_type; /* of config.json */
+    const char *title;      /* for messages */
+    const char *tokenizer;  /* class of transformers */
+    const char *prefix;     /* of the encoder's tensors where the model has a head: "bert." */
+    const char *layer;      /* printf format of a layer's prefix, with its number */
+
+    /* Tables; those of texts and rows end with a null name or key. */
+    const struct arch_class *classes; /* the first is the bare encoder */
+    const struct arch_size *sizes;
+    const struct arch_real *reals;
+    const struct arch_only *onlys;
+    const char *const *off; /* switches that must be false */
+    const struct arch_prefix *prefixes;
+    const struct arch_rename *renames;
+    const char *const *buffers; /* tensors that are no parameters */
+    const struct parameter_row *before, *in_layer, *after;
+    struct block block[BLOCKS_MOST];
+    uint32_t blocks;
+    struct model_config defaults;
+};
+
+/* By config.json's model_type; null: there is none. */
+const struct arch *arch_find(const char *model_type);
+/* "bert or ..": what there is, for messages. */
+const char *arch_names(void);
+
+/* Null where it has no such class, or none with just these parts. */
+const struct arch_class *arch_class_find(const struct arch *a, const char *name);
+const struct arch_class *arch_class_of(const struct arch *a, uint32_t parts);
+/* A parameter's row; null where the architecture has none. */
+const struct parameter_row *arch_parameter(const struct arch *a, enum parameter_id id);
+/* Has every block its norm there? */
+bool arch_norms_are(const struct arch *a, enum norm_place place);

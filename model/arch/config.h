@@ -1,0 +1,42 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The sizes and settings of an encoder, whatever its architecture: what config.json says in the architecture's own words
+   (arch.h). model/checkpoint/config.h reads and writes it. */
+#pragma once
+#include <jansson.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+enum activation {
+    ACTIVATION_GELU,      /* the erf form: "gelu" */
+    ACTIVATION_GELU_TANH, /* "gelu_new", "gelu_pytorch_tanh" */
+    ACTIVATION_RELU,
+    ACTIVATION_SILU,
+    ACTIVATION_COUNT
+};
+
+/* What stands on the encoder; a set of bits. */
+enum model_part {
+    PART_ENCODER = 1,
+    PART_POOLER = 2,
+    PART_MLM = 4,         /* words for masked tokens */
+    PART_NSP = 8,         /* whether the second sentence follows the first */
+    PART_CLASSIFIER = 16, /* sequence, token and multiple choice */
+    PART_SPAN = 32,       /* first and last token of an answer */
+};
+
+struct arch;
+
+struct model_config {
+    const struct arch *arch;
+    uint32_t vocabulary, hidden, layers, heads, intermediate, positions, types, labels, pad;
+    bool labels_given; /* else the file's shape says how many */
+    enum activation activation;
+    double layer_norm_eps, initializer_range, hidden_dropout, attention_dropout;
+    double classifier_dropout;         /* -1: as hidden_dropout */
+    bool tied;                         /* the MLM decoder is the word embeddings */
+    const char *architecture;          /* a class of transformers, "" where none is named */
+    const char *dtype;                 /* torch_dtype, "" where it is not said */
+    const char *problem;               /* "single_label_classification", .., or "" */
+    const char *mask, *mask_transform; /* of the key "maskc"; null: none */
+    json_t *json;                      /* the whole object; the texts above live in it */
+};
