@@ -10,6 +10,9 @@ const struct arch *arch_find(const char *model_type)
     for (size_t k = 0; k < sizeof all / sizeof *all; k++)
         if (!strcmp(all[k]->model_type, model_type))
             return all[k];
+    for (size_t k = 0; arch_own && arch_own[k]; k++)
+        if (!strcmp(arch_own[k]->model_type, model_type))
+            return arch_own[k];
     return NULL;
 }
 
@@ -44,10 +47,18 @@ const struct parameter_row *arch_parameter(const struct arch *a, enum parameter_
     return NULL;
 }
 
-bool arch_norms_are(const struct arch *a, enum norm_place place)
+enum norm_place arch_norm_of(const struct arch *a, enum block_kind kind)
 {
-    for (uint32_t k = 0; k < a->blocks; k++)
-        if (a->block[k].norm != place)
+    uint32_t k = 0;
+    while (k + 1 < a->blocks && a->block[k].kind != kind)
+        k++;
+    return a->block[k].norm;
+}
+
+bool arch_blocks_are(const struct arch *a, const struct block *list, uint32_t count)
+{
+    for (uint32_t k = 0; k < count && k < a->blocks; k++)
+        if (a->block[k].kind != list[k].kind || a->block[k].norm != list[k].norm)
             return false;
-    return true;
+    return count == a->blocks;
 }

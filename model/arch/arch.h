@@ -56,7 +56,7 @@ struct block {
     enum block_kind kind;
     enum norm_place norm;
 };
-enum { BLOCKS_MOST = 4 };
+enum { BLOCKS_MOST = 2 }; /* attention, then feed forward */
 
 struct arch {
     const char *model_type; /* of config.json */
@@ -80,6 +80,9 @@ struct arch {
     struct model_config defaults;
 };
 
+/* A program may bring more, in a list that ends with null. */
+extern const struct arch *const arch_own[] __attribute__((weak));
+
 /* By config.json's model_type; null: there is none. */
 const struct arch *arch_find(const char *model_type);
 /* "bert or ..": what there is, for messages. */
@@ -90,5 +93,7 @@ const struct arch_class *arch_class_find(const struct arch *a, const char *name)
 const struct arch_class *arch_class_of(const struct arch *a, uint32_t parts);
 /* A parameter's row; null where the architecture has none. */
 const struct parameter_row *arch_parameter(const struct arch *a, enum parameter_id id);
-/* Has every block its norm there? */
-bool arch_norms_are(const struct arch *a, enum norm_place place);
+/* Where the norm of the layer's block of this kind is. */
+enum norm_place arch_norm_of(const struct arch *a, enum block_kind kind);
+/* Is a layer these blocks? */
+bool arch_blocks_are(const struct arch *a, const struct block *list, uint32_t count);

@@ -17,14 +17,14 @@ struct layer {
     struct linear output;     /* [H, columns] */
     /* [feed.slices]: [I / slices, H], [H, I / slices]. The first outer has the bias. */
     struct linear *inner, *outer;
-    struct norm output_norm, outer_norm;
-    struct layer_twins twin; /* where the engine trains */
+    struct norm output_norm, outer_norm; /* of the attention block, of the feed forward */
+    struct layer_twins twin;             /* where the engine trains */
 };
 
 struct embeddings {
     const struct tensor *mapped_words; /* [vocabulary, H]: the engine's weights' own */
     void *words;              /* the same in the engine's dtype where the backend keeps it */
-    float *positions, *types; /* [positions, H], [types, H] */
+    float *positions, *types; /* [positions, H], [types, H]; types null: the model has none */
     struct norm norm;
 };
 
@@ -33,8 +33,9 @@ struct encoder {
     struct backend_state *state; /* which owns what is below */
     struct embeddings embeddings;
     struct feed_form feed;
-    struct layer *layer;   /* [layers] */
-    struct linear *slices; /* memory of the layers' inner and outer */
+    struct layer *layer;    /* [layers] */
+    struct norm final_norm; /* where norms come first */
+    struct linear *slices;  /* memory of the layers' inner and outer */
     struct attention attention;
     struct linear pooler, words_dense, words_out, next, classifier,
         span; /* PART_..; or zeroed */

@@ -152,6 +152,13 @@ static void add_layer(const struct walk *w, uint32_t layer)
              &l->outer_norm);
 }
 
+static void add_final_norm(const struct walk *w)
+{
+    static const struct pair of = {PARAMETER_FINAL_GAIN, PARAMETER_FINAL_SHIFT, 0};
+    if (tensor_of(w, of.first, 0))
+        add_norm(w, of, &w->c->final_norm);
+}
+
 /* ---- heads ---- */
 
 /* The decoder shares the word embeddings unless it has weights of its own. */
@@ -230,7 +237,8 @@ static void add_embeddings(const struct walk *w)
     if (w->c->backend->keeps_words)
         add_kept(w, &m->words, m->mapped_words, w->g->dtype);
     add_kept(w, &m->positions, tensor_of(w, PARAMETER_POSITIONS, 0), ELEMENT_F32);
-    add_kept(w, &m->types, tensor_of(w, PARAMETER_TYPES, 0), ELEMENT_F32);
+    if (w->g->config.types)
+        add_kept(w, &m->types, tensor_of(w, PARAMETER_TYPES, 0), ELEMENT_F32);
     add_norm(w, norm, &m->norm);
 }
 
@@ -241,6 +249,7 @@ void encoder_sources_list(struct engine *g, struct encoder_sources *ret)
     add_embeddings(&w);
     for (uint32_t k = 0; k < g->config.layers; k++)
         add_layer(&w, k);
+    add_final_norm(&w);
     add_heads(&w);
 }
 

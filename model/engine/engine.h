@@ -11,6 +11,7 @@
 #pragma once
 #include "model/checkpoint/sentence.h"
 #include "model/checkpoint/weights.h"
+#include "model/ops/ops.h"
 #include "model/tokenizer/tokenizer.h"
 
 struct engine_options {
@@ -74,16 +75,7 @@ struct sequence {
     uint32_t count, first_part;
 };
 
-/* The phases of a forward pass. Their seconds add up over calls; they are those of the calling thread. */
-enum engine_phase {
-    PHASE_EMBEDDINGS,
-    PHASE_PROJECTION, /* query, key, value */
-    PHASE_ATTENTION,
-    PHASE_OUTPUT, /* of attention */
-    PHASE_FEED_FORWARD,
-    PHASE_NORMS,
-    PHASE_COUNT
-};
+/* Of a phase of a forward pass. Seconds of phases add up over calls; they are those of the calling thread. */
 const char *engine_phase_name(enum engine_phase p);
 
 /* What a layer's attention reads, in the engine's dtype. Row r of head h of query, key and value begins at

@@ -29,12 +29,13 @@ struct rows_args {
     const u32 *number, *position, *type; /* rows_embed: [rows] each; rows_gather: number */
     const i32 *offsets;                  /* rows_mean: [rows + 1] */
     const void *words;                   /* rows_embed: [vocabulary][H] of T */
-    const float *positions, *types;      /* rows_embed: [positions][H], [types][H] */
-    const float *gain, *shift;           /* rows_embed, rows_norm: [H] */
-    const float *bias;                   /* rows_norm [H], rows_finish [columns]; or null */
-    const void *x; /* rows_norm: [rows][H] f32; gather, mean: [..][H] of T; finish: as y */
-    const void *residual; /* rows_norm: [rows][H] of T, or null; may be y */
-    void *y;              /* rows_embed, rows_norm, rows_gather: [rows][H] of T;
+    const float *positions, *types; /* rows_embed: [positions][H], [types][H]; types: or null */
+    const float *gain, *shift;      /* rows_embed, rows_norm: [H] */
+    const float *bias; /* rows_norm, rows_add [H], rows_finish [columns]; or null */
+    const void *
+        x; /* rows_norm, rows_add: [rows][H] f32, or null; gather, mean: [..][H] of T; finish: as y */
+    const void *residual; /* rows_norm, rows_add: [rows][H] of T, or null; may be y */
+    void *y;              /* rows_embed, rows_norm, rows_add, rows_gather: [rows][H] of T;
                              rows_finish: [rows][columns] of T or f32; may be x;
                              rows_mean: [rows][H] f32 */
 };
@@ -42,6 +43,7 @@ struct rows_args {
 /* The entries:
      rows_embed    y = norm(words[number] + positions[position] + types[type])
      rows_norm     y = norm(x + bias + residual)
+     rows_add      y = x + bias + residual
      rows_finish   y = after(x + bias)
      rows_gather   y[r] = x[number[r]]
      rows_mean     y[r] = mean of x[offsets[r]] .. x[offsets[r + 1] - 1]

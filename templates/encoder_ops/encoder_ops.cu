@@ -16,9 +16,22 @@ ENTRY_OF(rows_embed, ROWS_THREADS, 1)(ARGS a)
         row_clear(&sum);
         row_add(&sum, a.words, (u64)a.number[r] * HIDDEN, WIDE);
         row_add(&sum, a.positions, (u64)a.position[r] * HIDDEN, 1);
-        row_add(&sum, a.types, (u64)a.type[r] * HIDDEN, 1);
+        if (a.types)
+            row_add(&sum, a.types, (u64)a.type[r] * HIDDEN, 1);
         layer_norm(&a, &sum, (u64)r * HIDDEN);
     }
+}
+
+/* x + bias + residual of row r, of what there is. */
+DEVICE void row_sum(const struct rows_args *a, u32 r, struct row *sum)
+{
+    row_clear(sum);
+    if (a->x)
+        row_add(sum, a->x, (u64)r * HIDDEN, 1);
+    if (a->bias)
+        row_add(sum, a->bias, 0, 1);
+    if (a->residual)
+        row_add(sum, a->residual, (u64)r * HIDDEN, WIDE);
 }
 
 ENTRY_OF(rows_norm, ROWS_THREADS, 1)(ARGS a)
@@ -27,13 +40,22 @@ ENTRY_OF(rows_norm, ROWS_THREADS, 1)(ARGS a)
     EACH_ROW(r)
     {
         struct row sum;
-        row_clear(&sum);
-        row_add(&sum, a.x, (u64)r * HIDDEN, 1);
-        if (a.bias)
-            row_add(&sum, a.bias, 0, 1);
-        if (a.residual)
-            row_add(&sum, a.residual, (u64)r * HIDDEN, WIDE);
+        row_sum(&a, r, &sum);
         layer_norm(&a, &sum, (u64)r * HIDDEN);
+    }
+}
+
+ENTRY_OF(rows_add, ROWS_THREADS, 1)(ARGS a)
+{
+    NO_UNROLL
+    EACH_ROW(r)
+    {
+        struct row sum;
+        row_sum(&a, r, &sum);
+        UNROLL
+        for (u32 s = 0; s < STEPS; s++)
+            if (column_of(s) < HIDDEN)
+                store_chunk(a.y, (u64)r * HIDDEN + column_of(s), WIDE, &sum.step[s]);
     }
 }
 

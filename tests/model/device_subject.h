@@ -3,14 +3,14 @@
    kernels it runs: in the emulation, those of one engine at a time. */
 #pragma once
 #include "tests/model/fake_gpu.h"
-#include "tests/model/random_bert.h"
+#include "tests/model/random/random_bert.h"
 #include <stdbool.h>
 
 extern const char *device_name;      /* "emulated", "cuda" */
 extern struct fake_gpu *device_fake; /* null: a real one, or none */
 extern bool device_idle;             /* the fake's kernels are launched and do nothing */
 
-/* The random model of tests/model/random_bert.h, loaded; here, or on another device. */
+/* The random model of tests/model/random/random_bert.h, loaded; here, or on another device. */
 struct engine *device_load(const char *mask, const char *transform, enum element dtype,
                            uint32_t parts);
 struct engine *device_load_on(const char *on, const char *mask, const char *transform,

@@ -4,7 +4,7 @@
 #include "masks/base/memory.h"
 #include "model/backend/cpu/matmul/matmul.h"
 #include "model/engine/heads.h"
-#include "tests/model/random_bert.h"
+#include "tests/model/random/random_bert.h"
 #include <dirent.h>
 #include <math.h>
 #include <setjmp.h>
@@ -40,8 +40,9 @@ static void equals_float64(void **unused)
     for (const struct bert_case *c = bert_cases; c->name; c++) {
         struct batch b;
         batch_make(&b);
-        random_model(c->layers, c->hidden, c->heads, 2, c->act);
+        random_model_of(c);
         struct engine *f32 = load(c->mask, c->transform, ELEMENT_F32, 2, 0);
+        batch_suit(&b, &f32->config);
         double *truth = plain_rows(f32, c->mask, c->transform, c->lambda, &b);
         size_t count = (size_t)batch_tokens(&b) * c->hidden;
         float *x = batch_rows(f32, b.list, SEQUENCES);

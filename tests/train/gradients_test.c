@@ -25,8 +25,8 @@ static double cross_entropy(const double *z, uint32_t n, uint32_t label)
 static double next_loss(const struct plain_bert *b, const double *x, uint32_t label)
 {
     const uint32_t h = b->config->hidden;
-    const struct tensor *w = weights_find(b->weights, "cls.seq_relationship.weight"),
-                        *bias = weights_find(b->weights, "cls.seq_relationship.bias");
+    const struct tensor *w = weights_get(b->weights, PARAMETER_NSP_WEIGHT, 0),
+                        *bias = weights_get(b->weights, PARAMETER_NSP_BIAS, 0);
     double *pooled = plain_pooled(b, x), z[2];
     for (uint32_t c = 0; c < 2; c++) {
         z[c] = (double)((const float *)bias->data)[c];
@@ -152,7 +152,7 @@ static void equals_float64(void **unused)
     for (const struct bert_case *c = bert_cases; c->name; c++) {
         struct train_subject s;
         struct error e = {0};
-        random_model(c->layers, c->hidden, c->heads, 2, c->act);
+        random_model_of(c);
         subject_begin(&s, &(struct subject_options){c->mask, c->transform, ELEMENT_F32, 2,
                                                     .no_pairs = c->layers == 1});
         struct mask *m = model_mask(c->mask, &s.engine->config, &e);

@@ -7,6 +7,7 @@ static void make_batch(struct train_subject *s, bool no_pairs)
 {
     struct train_batch *b = &s->batch;
     batch_make(&s->tokens);
+    batch_suit(&s->tokens, &s->engine->config);
     for (uint32_t k = 0; k < SEQUENCES;
          k++) /* token 0 pads: its row has no gradient to compare */
         for (uint32_t i = 0; i < s->tokens.list[k].count; i++)

@@ -2,7 +2,7 @@
 /* A random model that trains and a random batch: shared by the tests of gradients. What cannot be made fails the test. */
 #pragma once
 #include "model/gradients/gradients.h"
-#include "tests/model/random_bert.h"
+#include "tests/model/random/random_bert.h"
 
 enum { MASKED = 60 };
 

@@ -12,6 +12,7 @@ enum gpu_buffer {
     BUFFER_SUM,        /* [tokens, H] f32 */
     BUFFER_INNER,      /* [tokens, I] */
     BUFFER_LSE,        /* [heads, tokens] f32 */
+    BUFFER_NORMED,     /* [tokens, H]: a block's input, where norms come first */
     BUFFER_ATTENTION,  /* attention's workspace */
     BUFFER_INDEX,      /* u32: rows that a head reads. No recording uses this or what follows */
     BUFFER_GATHERED,   /* these rows */

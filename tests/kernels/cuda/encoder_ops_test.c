@@ -98,6 +98,28 @@ static void normalises(const struct bench *b, bool bias, bool residual)
     free(truth);
 }
 
+/* What there is of x, bias and residual; in place over the residual. */
+static void adds(const struct bench *b, unsigned bits)
+{
+    const uint32_t n = b->s.hidden;
+    const bool x_there = bits & 1, bias = bits & 2, residual = bits & 4;
+    struct matrix x = matrix_new(ROWS * n, true, 8), y = matrix_new(ROWS * n, b->s.wide, 0);
+    double *truth = memory_new(y.count, sizeof *truth);
+    for (uint64_t k = 0; k < y.count; k++)
+        truth[k] = (x_there ? x.value[k] : 0) + (bias ? b->bias.value[k % n] : 0) +
+                   (residual ? y.value[k] : 0);
+    struct rows_args a = {.rows = ROWS,
+                          .bias = bias ? b->bias.bytes : NULL,
+                          .x = x_there ? x.bytes : NULL,
+                          .residual = residual ? y.bytes : NULL,
+                          .y = y.bytes};
+    bench_launch(b, "rows_add", &a);
+    matrix_compare(&y, truth, "rows_add");
+    matrix_finish(&x);
+    matrix_finish(&y);
+    free(truth);
+}
+
 static double after(uint32_t kind, double x)
 {
     switch (kind) {
@@ -180,6 +202,8 @@ static void entries_do_what_they_say(void **unused)
         embeds(&b);
         for (int bits = 0; bits < 4; bits++)
             normalises(&b, bits & 1, bits & 2);
+        for (unsigned bits = 1; bits < 8; bits++)
+            adds(&b, bits);
         for (uint32_t kind = ROWS_AFTER_NONE; kind <= ROWS_AFTER_TANH; kind++) {
             finishes(&b, 52, kind, b.s.wide);
             finishes(&b, 7, kind, true);
@@ -202,7 +226,7 @@ static const struct {
                {1024, 128, 0, 16},
                {4096, 255, 64, 48}};
 
-enum { ENTRIES = 5 };
+enum { ENTRIES = 6 };
 
 static void check_kernel(const char *target, const struct shape *s, size_t budget,
                          const struct kernel_resources *r)

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "model/backend/cpu/forward/cpu.h"
 #include "masks/base/memory.h"
+#include "model/arch/arch.h"
 #include "model/engine/encoder.h"
 #include "runtime/device/machine.h"
 #include "runtime/load/load.h"
@@ -37,11 +38,20 @@ static struct backend_state *open(const struct backend *b, const struct backend_
    array between the two products stays small, and threads that share a small batch compute a slice each. */
 enum { FEED_SLICES = 4 };
 
+bool cpu_fuses(const struct arch *a)
+{
+    static const struct block known[] = {{BLOCK_ATTENTION, NORM_AFTER},
+                                         {BLOCK_FEED, NORM_AFTER}};
+    return arch_blocks_are(a, known, sizeof known / sizeof *known);
+}
+
 /* Slices are whole vectors of the products' library. */
 static struct feed_form feed_form(const struct model_config *c, enum element dtype)
 {
     enum { WIDTH = 64 };
     uint32_t slices = FEED_SLICES;
+    if (!cpu_fuses(c->arch))
+        return (struct feed_form){.slices = 1};
     while (slices > 1 && c->intermediate % (slices * WIDTH))
         slices--;
     return (struct feed_form){slices,

@@ -12,6 +12,9 @@ struct backend_state {
     struct pool kept; /* other weights */
 };
 
+/* Whether the panels of cpu_batch.h know these layers; others go through model/graph. */
+bool cpu_fuses(const struct arch *a);
+
 int cpu_encode(const struct encode_request *r, struct error *e);
 int cpu_head(const struct head_request *r, struct error *e);
 int cpu_mean(const struct engine *g, struct engine_workspace *w, float *ret, struct error *e);

@@ -12,13 +12,12 @@ void *cpu_batch_row(const struct cpu_batch *p, void *base, uint64_t row, uint64_
 
 const struct layer_tape *cpu_batch_layer(const struct cpu_batch *p, uint32_t layer)
 {
-    return &p->tape->layer[(uint64_t)layer * p->tape->step];
+    return graph_layer(p->tape, layer);
 }
 
 void *cpu_batch_output(const struct cpu_batch *p, uint32_t layer)
 {
-    return layer + 1 < p->g->config.layers ? cpu_batch_layer(p, layer + 1)->hidden
-                                           : p->tape->last;
+    return graph_output(p->tape, p->g->config.layers, layer);
 }
 
 void *cpu_batch_slice_row(const struct cpu_batch *p, void *base, uint32_t k, uint64_t row)

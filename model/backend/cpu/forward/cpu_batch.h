@@ -3,10 +3,10 @@
    attentions a panel stays on one thread, so that what lies between the products stays in that core's cache. A batch
    of inference with few rows for each thread is one panel, and every product is divided among the threads. */
 #pragma once
-#include "model/backend/cpu/forward/tape.h"
 #include "model/backend/cpu/forward/workspace.h"
 #include "model/backend/cpu/ops/train_ops.h"
 #include "model/engine/encoder.h"
+#include "model/graph/graph.h"
 
 enum product_id {
     PRODUCT_PROJECTION,
@@ -90,14 +90,4 @@ panel_step panel_begin;   /* embeddings, their norm */
 panel_step panel_project; /* query, key, value of a layer */
 panel_step panel_layer;   /* what follows a layer's attention */
 
-/* Sites where hidden states drop out. */
-enum dropout_site { SITE_EMBEDDINGS, SITE_LAYERS };
-static inline uint32_t site_output(uint32_t layer) /* of attention */
-{
-    return SITE_LAYERS + 2 * layer;
-}
-static inline uint32_t site_outer(uint32_t layer) /* of the feed forward */
-{
-    return SITE_LAYERS + 2 * layer + 1;
-}
 struct row_dropout training_dropout(const struct training *t, uint32_t site);

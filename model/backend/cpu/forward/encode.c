@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Inference on the CPU. Rows are divided into panels, memory and products are made for them; then the pass runs over a
    tape of one layer. */
-#include "model/backend/cpu/forward/cpu_batch.h"
-#include <stdlib.h>
+#include "model/backend/cpu/forward/plain.h"
+#include <omp.h>
 
 /* A batch with fewer rows a thread than these is one panel. Its time goes into reading weights, which divided
    products read once together and panels once each. There are two numbers, as threads that share slices wait
@@ -13,7 +13,8 @@ static void divide(struct cpu_batch *p)
 {
     uint32_t threads = p->g->threads;
     bool shared = threads <= p->c->feed.slices;
-    p->divided = threads > 1 && p->tokens < (shared ? SHARED_ROWS : DIVIDED_ROWS) * threads;
+    p->divided = threads > 1 && cpu_fuses(p->g->config.arch) &&
+                 p->tokens < (shared ? SHARED_ROWS : DIVIDED_ROWS) * threads;
     p->sharers = p->divided && shared ? threads : 1;
     p->panels = 1;
     p->panel = product_rows(p->tokens);
@@ -36,6 +37,10 @@ static void grow(const struct cpu_batch *p, struct engine_workspace *w)
     buffer_grow(&m->context.data, &m->context.bytes, rows * columns * element);
     buffer_grow(&m->lse.data, &m->lse.bytes,
                 (uint64_t)p->tokens * g->config.heads * sizeof(float));
+    if (!cpu_fuses(g->config.arch)) {
+        buffer_grow(&m->normed.data, &m->normed.bytes, rows * g->config.hidden * element);
+        buffer_grow(&m->inner.data, &m->inner.bytes, rows * g->config.intermediate * element);
+    }
     cpu_workspace_grow_panels(g, m, p->panel);
     struct attention_call call = {.sequences = p->sequences,
                                   .longest = p->longest,
@@ -54,7 +59,18 @@ static struct layer_tape one_layer(const struct engine_workspace *w)
                                .projection = m->projection.data,
                                .context = m->context.data,
                                .lse = m->lse.data,
-                               .middle = w->hidden};
+                               .middle = w->hidden,
+                               .attention_in = m->normed.data,
+                               .feed_in = m->normed.data,
+                               .inner = m->inner.data};
+}
+
+/* Layers whose blocks the panels do not know. */
+static int walk(const struct cpu_batch *p, struct error *e)
+{
+    struct op_batch own = {.batch = p, .since = omp_get_wtime()};
+    const struct graph graph = {p->g, &cpu_ops, &own, p->tape};
+    return graph_forward(&graph, e);
 }
 
 int cpu_encode(const struct encode_request *r, struct error *e)
@@ -74,7 +90,11 @@ int cpu_encode(const struct encode_request *r, struct error *e)
     divide(&p);
     grow(&p, w);
     const struct layer_tape layer = one_layer(w);
-    const struct tape tape = {.layer = &layer, .last = w->hidden};
+    const struct tape tape = {.layer = &layer,
+                              .last = w->hidden,
+                              .unnormed = p.c->final_norm.size ? w->hidden : NULL};
     p.tape = &tape;
+    if (!cpu_fuses(p.g->config.arch))
+        return walk(&p, e);
     return cpu_batch_make_products(&p, e) < 0 ? -1 : cpu_batch_forward(&p, e);
 }

@@ -115,8 +115,11 @@ static void embed(const struct part *part)
         const struct sequence *from = &p->list[s];
         float *sum = part->workspace->sum + (uint64_t)k * size;
         tensor_to_f32(m->mapped_words, (uint64_t)from->token_ids[at] * size, size, sum);
-        p->ops->add3(size, sum, m->positions + (uint64_t)at * size,
-                     m->types + (at < from->first_part ? 0 : size), sum);
+        if (m->types)
+            p->ops->add3(size, sum, m->positions + (uint64_t)at * size,
+                         m->types + (at < from->first_part ? 0 : size), sum);
+        else
+            p->ops->add_f32(size, m->positions + (uint64_t)at * size, sum);
     }
 }
 

@@ -29,9 +29,10 @@ static void take_panel(const struct engine *g, uint32_t rows, struct pool *from,
                  sum = (size_t)rows * g->config.hidden;
     ret->sum = pool_take(from, sum * sizeof(float));
     ret->inner = pool_take(from, inner * element_bytes(g->dtype));
+    const bool plain = !cpu_fuses(g->config.arch);
     if (feed->own_gelu || g->trains)
         ret->between = pool_take(from, inner * sizeof(float));
-    if (g->trains)
+    if (g->trains || plain)
         ret->normed = pool_take(from, sum * sizeof(float));
 }
 
@@ -61,8 +62,9 @@ uint64_t cpu_workspace_panels_bytes(const struct engine *g, uint32_t rows)
 
 void cpu_workspace_clear(struct backend_workspace *m)
 {
-    struct buffer *all[] = {&m->projection, &m->context, &m->lse,   &m->attention,
-                            &m->gathered,   &m->between, &m->logits};
+    struct buffer *all[] = {&m->projection, &m->context,  &m->lse,
+                            &m->attention,  &m->gathered, &m->between,
+                            &m->logits,     &m->normed,   &m->inner};
     for (size_t k = 0; k < sizeof all / sizeof *all; k++)
         free(all[k]->data);
     finish_panels(m);

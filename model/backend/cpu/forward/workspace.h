@@ -10,7 +10,7 @@ struct panel_workspace {
     float *between; /* [panel, I / slices]: the inner product where GELU is our own; or null.
                        Training: its gradient too */
     void *inner;    /* [panel, I / slices] */
-    float *normed;  /* [panel, H]: training; or null */
+    float *normed;  /* [panel, H]: training, and where the graph is walked; or null */
     struct product_workspace product;
 };
 
@@ -20,9 +20,10 @@ struct buffer {
 };
 
 struct backend_workspace {
-    struct buffer projection, context;       /* [tokens, 3 * columns], [tokens, columns] */
-    struct buffer lse;                       /* [heads, tokens] f32 */
-    struct buffer attention;                 /* its workspace */
+    struct buffer projection, context; /* [tokens, 3 * columns], [tokens, columns] */
+    struct buffer lse;                 /* [heads, tokens] f32 */
+    struct buffer attention;           /* its workspace */
+    struct buffer normed, inner;       /* [tokens, H], [tokens, I]; where the graph is walked */
     struct buffer gathered, between, logits; /* of heads: rows of hidden, and of two products */
     struct panel_workspace *panel;           /* [panels] */
     struct pool panel_memory;                /* theirs */

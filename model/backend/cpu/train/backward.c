@@ -225,7 +225,7 @@ static void add_bias_gradient(const struct cpu_batch *p, uint32_t layer)
         to[k] += b->part[k];
 }
 
-static int attend_back(const struct cpu_batch *p, uint32_t layer, struct error *e)
+int backward_attention(const struct cpu_batch *p, uint32_t layer, struct error *e)
 {
     struct attention_call call = cpu_batch_attention_call(p, layer);
     call.grad_context = p->training->backward->d_context;
@@ -262,7 +262,7 @@ static int layer_back(const struct cpu_batch *p, uint32_t layer, struct error *e
         return -1;
     if (cpu_batch_run_panels(p, panel_to_context, layer) < 0)
         return cpu_batch_failed(e);
-    if (attend_back(p, layer, e) < 0 || backward_weights(p, layer, e) < 0)
+    if (backward_attention(p, layer, e) < 0 || backward_weights(p, layer, e) < 0)
         return -1;
     if (cpu_batch_run_panels(p, panel_to_input, layer) < 0)
         return cpu_batch_failed(e);

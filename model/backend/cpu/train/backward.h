@@ -39,13 +39,15 @@ struct next_arrays {
 
 struct backward {
     const struct gradients_request *request;
-    float *stream;         /* [T, H] */
-    void *d_outer;         /* [T, H]: of the feed forward's result */
-    void *d_pre;           /* [slices][rows][I / slices] */
-    void *d_output;        /* [T, H]: of the attention output's result */
-    void *d_context;       /* [T, columns] */
-    void *d_projection;    /* [T, 3 * columns] */
-    float *sums;           /* [panels][..] */
+    float *stream;      /* [T, H] */
+    void *d_outer;      /* [T, H]: of the feed forward's result */
+    void *d_pre;        /* [slices][rows][I / slices] */
+    void *d_output;     /* [T, H]: of the attention output's result */
+    void *d_context;    /* [T, columns] */
+    void *d_projection; /* [T, 3 * columns] */
+    float *block;       /* [T, H]: of a block's input; where the graph is walked, else null */
+    float *d_inner;     /* [T, I]: the same */
+    float *sums;        /* [panels][..] */
     float *embedding_sums; /* [panels][2 H] */
     struct words_arrays words;
     struct next_arrays next;
@@ -53,6 +55,7 @@ struct backward {
 
 /* The stream through all layers and the embeddings. */
 int backward_layers(const struct cpu_batch *p, struct error *e);
+int backward_attention(const struct cpu_batch *p, uint32_t layer, struct error *e);
 int backward_weights(const struct cpu_batch *p, uint32_t layer, struct error *e);
 int backward_embeddings(const struct cpu_batch *p, struct error *e);
 

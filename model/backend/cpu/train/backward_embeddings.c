@@ -47,7 +47,8 @@ static void add_columns(const struct cpu_batch *p, const struct tables *t, uint3
             if (p->list[s].token_ids[k] != p->g->config.pad)
                 add(p, t->word, p->list[s].token_ids[k], first, columns, stream);
             add(p, t->position, k, first, columns, stream);
-            add(p, t->type, k >= p->list[s].first_part, first, columns, stream);
+            if (t->type)
+                add(p, t->type, k >= p->list[s].first_part, first, columns, stream);
         }
 }
 
@@ -55,9 +56,9 @@ int backward_embeddings(const struct cpu_batch *p, struct error *e)
 {
     const uint32_t size = p->g->config.hidden;
     const float *sums = p->training->backward->embedding_sums;
-    const struct tables t = {backward_gradient(p, PARAMETER_WORDS, 0),
-                             backward_gradient(p, PARAMETER_POSITIONS, 0),
-                             backward_gradient(p, PARAMETER_TYPES, 0)};
+    const struct tables t = {
+        backward_gradient(p, PARAMETER_WORDS, 0), backward_gradient(p, PARAMETER_POSITIONS, 0),
+        p->g->config.types ? backward_gradient(p, PARAMETER_TYPES, 0) : NULL};
     if (cpu_batch_run_panels(p, panel_back, 0) < 0)
         return cpu_batch_failed(e);
     backward_add_panels(p, sums, 2 * (uint64_t)size, p->panels, size,

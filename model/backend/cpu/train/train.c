@@ -2,6 +2,7 @@
 /* A pass forward and backward on the CPU: memory, the forward pass over its tape, heads, and the way back. */
 #include "model/backend/cpu/train/train.h"
 #include "masks/base/memory.h"
+#include "model/backend/cpu/forward/plain.h"
 #include <stdlib.h>
 #include <string.h>
 
@@ -83,8 +84,37 @@ static struct row_place *make_places(struct backend_training *m, const struct tr
 
 /* ---- forward and backward ---- */
 
+static struct graph graph_of(struct op_batch *b)
+{
+    const struct cpu_batch *p = b->batch;
+    return (struct graph){p->g, &cpu_ops, b, p->tape};
+}
+
+static int forward(const struct cpu_batch *p, struct error *e)
+{
+    struct op_batch own = {.batch = p};
+    const struct graph graph = graph_of(&own);
+    return cpu_fuses(p->g->config.arch) ? cpu_batch_forward(p, e) : graph_forward(&graph, e);
+}
+
 static int backward(const struct cpu_batch *p, struct error *e)
 {
+    struct op_batch own = {.batch = p};
+    const struct graph graph = graph_of(&own);
+    const struct backward *b = p->training->backward;
+    const enum recompute level = b->request->recompute;
+    const struct graph_back back = {.stream = b->stream,
+                                    .block = b->block,
+                                    .d_inner = b->d_inner,
+                                    .d_outer = b->d_outer,
+                                    .d_pre = b->d_pre,
+                                    .d_output = b->d_output,
+                                    .d_context = b->d_context,
+                                    .d_projection = b->d_projection,
+                                    .keeps_attention = level == RECOMPUTE_NONE,
+                                    .keeps_layers = level != RECOMPUTE_LAYER};
+    if (!cpu_fuses(p->g->config.arch))
+        return graph_backward(&graph, &back, e);
     return backward_layers(p, e) < 0 ? -1 : backward_embeddings(p, e);
 }
 
@@ -92,7 +122,7 @@ static int run(const struct cpu_batch *p, const struct backward *b, struct batch
                struct error *e)
 {
     const struct train_batch *batch = b->request->batch;
-    if (cpu_batch_forward(p, e) < 0)
+    if (forward(p, e) < 0)
         return -1;
     memset(b->stream, 0, (uint64_t)p->tokens * p->g->config.hidden * sizeof *b->stream);
     if (batch->masked && train_words(p, b, loss, e) < 0)
@@ -147,7 +177,9 @@ int cpu_train(const struct gradients_request *r, struct backend_training *m,
     t.backward = &b;
     lay_out(m, g, &s, &tape, &b);
     prepare(&p, m, &s);
-    return cpu_batch_make_products(&p, e) < 0 ? -1 : run(&p, &b, loss, e);
+    if (cpu_fuses(g->config.arch) && cpu_batch_make_products(&p, e) < 0)
+        return -1;
+    return run(&p, &b, loss, e);
 }
 
 /* ---- what it takes ---- */

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Where the arrays for the gradients of a batch lie. The same functions say how large they are and what `gradients_memory` predicts. */
 #include "masks/base/memory.h"
+#include "model/arch/arch.h"
 #include "model/backend/cpu/train/train.h"
 #include <stdlib.h>
 
@@ -66,6 +67,20 @@ static void lay_out_rest(const struct engine *g, uint64_t rows, struct arena *a,
     l->inner = take(g, a, inner);
     l->outer_norm.normalised = take(g, a, hidden);
     l->outer_norm.inverse = take_f32(a, rows);
+    if (arch_norm_of(m->arch, BLOCK_ATTENTION) == NORM_BEFORE)
+        l->attention_in = take(g, a, hidden);
+    if (arch_norm_of(m->arch, BLOCK_FEED) == NORM_BEFORE)
+        l->feed_in = take(g, a, hidden);
+}
+
+static void lay_out_final(const struct engine *g, uint64_t rows, struct arena *a,
+                          struct tape *tape)
+{
+    if (!g->encoder->final_norm.size)
+        return;
+    tape->unnormed = take(g, a, rows * g->config.hidden);
+    tape->final_norm.normalised = take(g, a, rows * g->config.hidden);
+    tape->final_norm.inverse = take_f32(a, rows);
 }
 
 void train_lay_out_tape(const struct engine *g, const struct gradients_sizes *s,
@@ -85,6 +100,7 @@ void train_lay_out_tape(const struct engine *g, const struct gradients_sizes *s,
     tape->last = take(g, a, hidden);
     tape->embeddings_norm.normalised = take_f32(a, hidden);
     tape->embeddings_norm.inverse = take_f32(a, rows);
+    lay_out_final(g, rows, a, tape);
 }
 
 void train_lay_out_lse(const struct engine *g, const struct gradients_sizes *s, struct arena *a,
@@ -110,6 +126,10 @@ void train_lay_out_backward(const struct engine *g, const struct gradients_sizes
     b->d_output = take(g, a, rows * m->hidden);
     b->d_context = take(g, a, rows * columns);
     b->d_projection = take(g, a, rows * 3 * columns);
+    if (!cpu_fuses(m->arch)) {
+        b->block = take_f32(a, rows * m->hidden);
+        b->d_inner = take_f32(a, rows * m->intermediate);
+    }
     b->sums = take_f32(a, panels * panel_sums_size(g));
     b->embedding_sums = take_f32(a, panels * 2 * m->hidden);
 }

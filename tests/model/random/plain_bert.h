@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* BERT in float64, one sequence at a time, from the definition: the judge of the engine. */
+/* An encoder in float64, one sequence at a time, from the definition of its blocks: the judge of the engine. */
 #pragma once
 #include "masks/mask.h"
 #include "model/engine/engine.h"

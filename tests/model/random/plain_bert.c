@@ -1,33 +1,26 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "tests/model/plain_bert.h"
+#include "tests/model/random/plain_bert.h"
 #include "masks/base/memory.h"
+#include "model/arch/arch.h"
 #include <math.h>
-#include <stdarg.h>
-#include <stdio.h>
 #include <stdlib.h>
 
-/* A tensor in f32, by a name that is put together; caller frees. */
-static float *read_tensor(const struct plain_bert *b, const char *format, ...)
-    __attribute__((format(printf, 2, 3)));
-
-static float *read_tensor(const struct plain_bert *b, const char *format, ...)
+/* A parameter in f32; caller frees. */
+static float *read_tensor(const struct plain_bert *b, enum parameter_id id, uint32_t layer)
 {
-    char name[PARAMETER_NAME_BYTES];
-    va_list args;
-    va_start(args, format);
-    vsnprintf(name, sizeof name, format, args);
-    va_end(args);
-    const struct tensor *t = weights_find(b->weights, name);
+    const struct tensor *t = weights_get(b->weights, id, layer);
     float *ret = memory_new(t->parameter.count, sizeof *ret);
     tensor_to_f32(t, 0, t->parameter.count, ret);
     return ret;
 }
 
-/* y = x W^T + b; caller frees. */
-static double *dense(const struct plain_bert *b, const char *prefix, const double *x,
-                     uint32_t rows, uint32_t in, uint32_t out)
+/* y = x W^T + b; caller frees. A weight's bias is the next parameter, a gain's shift too. */
+static double *dense(const struct plain_bert *b, enum parameter_id weight, uint32_t layer,
+                     const double *x, uint32_t rows)
 {
-    float *w = read_tensor(b, "%s.weight", prefix), *bias = read_tensor(b, "%s.bias", prefix);
+    float *w = read_tensor(b, weight, layer), *bias = read_tensor(b, weight + 1, layer);
+    const uint64_t *shape = weights_get(b->weights, weight, layer)->parameter.shape;
+    const uint32_t out = (uint32_t)shape[0], in = (uint32_t)shape[1];
     double *y = memory_new((size_t)rows * out, sizeof *y);
     for (uint32_t r = 0; r < rows; r++)
         for (uint32_t k = 0; k < out; k++) {
@@ -41,11 +34,11 @@ static double *dense(const struct plain_bert *b, const char *prefix, const doubl
     return y;
 }
 
-static void norm(const struct plain_bert *b, const char *prefix, double *x, uint32_t rows)
+static void norm(const struct plain_bert *b, enum parameter_id id, uint32_t layer, double *x,
+                 uint32_t rows)
 {
     uint32_t h = b->config->hidden;
-    float *gain = read_tensor(b, "%s.weight", prefix),
-          *shift = read_tensor(b, "%s.bias", prefix);
+    float *gain = read_tensor(b, id, layer), *shift = read_tensor(b, id + 1, layer);
     for (uint32_t r = 0; r < rows; r++, x += h) {
         double mean = 0, variance = 0;
         for (uint32_t k = 0; k < h; k++)
@@ -126,15 +119,11 @@ static bool sees(const struct plain_bert *b, uint32_t layer, uint32_t head, uint
 
 static double *attend(const struct plain_bert *b, uint32_t layer, const double *x, uint32_t n)
 {
-    static const char *const names[] = {"query", "key", "value"};
     uint32_t h = b->config->hidden, dim = h / b->config->heads;
     double *part[3], *z = memory_new(n, sizeof *z),
                      *out = memory_new((size_t)n * h, sizeof *out);
-    char prefix[PARAMETER_NAME_BYTES];
-    for (int k = 0; k < 3; k++) {
-        snprintf(prefix, sizeof prefix, "encoder.layer.%u.attention.self.%s", layer, names[k]);
-        part[k] = dense(b, prefix, x, n, h, h);
-    }
+    for (int k = 0; k < 3; k++)
+        part[k] = dense(b, PARAMETER_QUERY_WEIGHT + 2 * k, layer, x, n);
     for (uint32_t head = 0; head < b->config->heads; head++)
         for (uint32_t i = 0; i < n; i++) {
             const double *q = part[0] + (size_t)i * h + (size_t)head * dim;
@@ -163,50 +152,67 @@ static void add(double *x, double *more, size_t count)
     free(more);
 }
 
+/* The block's input: x, or its norm where that comes first. Caller frees. */
+static double *enter(const struct plain_bert *b, enum block_kind kind, enum parameter_id gain,
+                     uint32_t layer, const double *x, uint32_t n)
+{
+    double *y = memory_copy(x, (size_t)n * b->config->hidden * sizeof *x);
+    if (arch_norm_of(b->config->arch, kind) == NORM_BEFORE)
+        norm(b, gain, layer, y, n);
+    return y;
+}
+
+static void leave(const struct plain_bert *b, enum block_kind kind, enum parameter_id gain,
+                  uint32_t layer, double *x, uint32_t n)
+{
+    if (arch_norm_of(b->config->arch, kind) == NORM_AFTER)
+        norm(b, gain, layer, x, n);
+}
+
 static void run_layer(const struct plain_bert *b, uint32_t layer, double *x, uint32_t n)
 {
-    uint32_t h = b->config->hidden, inner = b->config->intermediate;
-    char prefix[PARAMETER_NAME_BYTES];
-    double *context = attend(b, layer, x, n);
-    snprintf(prefix, sizeof prefix, "encoder.layer.%u.attention.output.dense", layer);
-    add(x, dense(b, prefix, context, n, h, h), (size_t)n * h);
+    const uint32_t h = b->config->hidden, inner = b->config->intermediate;
+    double *y = enter(b, BLOCK_ATTENTION, PARAMETER_OUTPUT_GAIN, layer, x, n);
+    double *context = attend(b, layer, y, n);
+    free(y);
+    add(x, dense(b, PARAMETER_OUTPUT_WEIGHT, layer, context, n), (size_t)n * h);
     free(context);
-    snprintf(prefix, sizeof prefix, "encoder.layer.%u.attention.output.LayerNorm", layer);
-    norm(b, prefix, x, n);
-    snprintf(prefix, sizeof prefix, "encoder.layer.%u.intermediate.dense", layer);
-    double *between = dense(b, prefix, x, n, h, inner);
+    leave(b, BLOCK_ATTENTION, PARAMETER_OUTPUT_GAIN, layer, x, n);
+    y = enter(b, BLOCK_FEED, PARAMETER_OUTER_GAIN, layer, x, n);
+    double *between = dense(b, PARAMETER_INNER_WEIGHT, layer, y, n);
+    free(y);
     activate(b, between, (size_t)n * inner);
-    snprintf(prefix, sizeof prefix, "encoder.layer.%u.output.dense", layer);
-    add(x, dense(b, prefix, between, n, inner, h), (size_t)n * h);
+    add(x, dense(b, PARAMETER_OUTER_WEIGHT, layer, between, n), (size_t)n * h);
     free(between);
-    snprintf(prefix, sizeof prefix, "encoder.layer.%u.output.LayerNorm", layer);
-    norm(b, prefix, x, n);
+    leave(b, BLOCK_FEED, PARAMETER_OUTER_GAIN, layer, x, n);
 }
 
 double *plain_hidden(const struct plain_bert *b, const struct sequence *s)
 {
     uint32_t h = b->config->hidden;
-    float *word = read_tensor(b, "embeddings.word_embeddings.weight");
-    float *position = read_tensor(b, "embeddings.position_embeddings.weight");
-    float *type = read_tensor(b, "embeddings.token_type_embeddings.weight");
+    float *word = read_tensor(b, PARAMETER_WORDS, 0);
+    float *position = read_tensor(b, PARAMETER_POSITIONS, 0);
+    float *type = b->config->types ? read_tensor(b, PARAMETER_TYPES, 0) : NULL;
     double *x = memory_new((size_t)s->count * h, sizeof *x);
     for (uint32_t i = 0; i < s->count; i++)
         for (uint32_t k = 0; k < h; k++)
             x[i * h + k] = (double)word[s->token_ids[i] * h + k] + (double)position[i * h + k] +
-                           (double)type[(i < s->first_part ? 0 : h) + k];
+                           (type ? (double)type[(i < s->first_part ? 0 : h) + k] : 0);
     free(word);
     free(position);
     free(type);
-    norm(b, "embeddings.LayerNorm", x, s->count);
+    norm(b, PARAMETER_EMBEDDINGS_GAIN, 0, x, s->count);
     for (uint32_t k = 0; k < b->config->layers; k++)
         run_layer(b, k, x, s->count);
+    if (arch_parameter(b->config->arch, PARAMETER_FINAL_GAIN))
+        norm(b, PARAMETER_FINAL_GAIN, 0, x, s->count);
     return x;
 }
 
 double *plain_pooled(const struct plain_bert *b, const double *x)
 {
     uint32_t h = b->config->hidden;
-    double *y = dense(b, "pooler.dense", x, 1, h, h);
+    double *y = dense(b, PARAMETER_POOLER_WEIGHT, 0, x, 1);
     for (uint32_t k = 0; k < h; k++)
         y[k] = tanh(y[k]);
     return y;
@@ -215,12 +221,12 @@ double *plain_pooled(const struct plain_bert *b, const double *x)
 double *plain_words(const struct plain_bert *b, const double *x)
 {
     uint32_t h = b->config->hidden, words = b->config->vocabulary;
-    double *y = dense(b, "cls.predictions.transform.dense", x, 1, h, h);
+    double *y = dense(b, PARAMETER_MLM_DENSE_WEIGHT, 0, x, 1);
     double *logit = memory_new(words, sizeof *logit);
-    float *word = read_tensor(b, "embeddings.word_embeddings.weight");
-    float *bias = read_tensor(b, "cls.predictions.bias");
+    float *word = read_tensor(b, PARAMETER_WORDS, 0);
+    float *bias = read_tensor(b, PARAMETER_MLM_BIAS, 0);
     activate(b, y, h);
-    norm(b, "cls.predictions.transform.LayerNorm", y, 1);
+    norm(b, PARAMETER_MLM_GAIN, 0, y, 1);
     for (uint32_t k = 0; k < words; k++) {
         logit[k] = (double)bias[k];
         for (uint32_t i = 0; i < h; i++)

@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "tests/model/random_bert.h"
+#include "tests/model/random/random_bert.h"
 #include "masks/base/memory.h"
 #include "masks/base/text.h"
 #include "model/checkpoint/init.h"
 #include "model/checkpoint/json.h"
 #include "model/checkpoint/save.h"
 #include "model/mask/model_mask.h"
+#include "tests/model/random/toy_arch.h"
 #include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -25,9 +26,13 @@ const struct bert_case bert_cases[] = {
     {"queries that see nothing", 2, 48, 3, "silu", "window(9) - rows(3)", "softmax", 0},
     {"sparsegen",          2, 64, 4, "gelu",     "dense",           "sparsegen=-4", -4},
     {"sparsegen, sparse",  2, 64, 4, "gelu",     "strided(8)",      "sparsegen=-1", -1},
+    {"norms first",        2, 64, 4, "gelu",     "longformer(5,2)", "softmax",     0, "toy"},
+    {"norms first, heads of 26", 1, 52, 2, "silu", "dense",         "softmax",     0, "toy"},
     {NULL},
 };
 /* clang-format on */
+
+const struct arch *const arch_own[] = {&arch_toy, NULL};
 
 char random_folder[] = "/tmp/maskbert-encoder-XXXXXX";
 
@@ -74,18 +79,30 @@ static uint32_t intermediate(uint32_t hidden)
     return hidden % 64 ? 2 * hidden + 4 : 4 * hidden;
 }
 
-void random_model(uint32_t layers, uint32_t hidden, uint32_t heads, uint32_t types,
-                  const char *act)
+static json_t *toy_config(const struct bert_case *k)
+{
+    return json_pack("{s:[s], s:s, s:i, s:i, s:i, s:i, s:i, s:i, s:s}", "architectures",
+                     "ToyForPreTraining", "model_type", "toy", "words", VOCABULARY, "width",
+                     (int)k->hidden, "depth", (int)k->layers, "heads", (int)k->heads, "inner",
+                     (int)intermediate(k->hidden), "positions", POSITIONS, "hidden_act",
+                     k->act);
+}
+
+static json_t *bert_config(const struct bert_case *k, uint32_t types)
+{
+    return json_pack("{s:[s], s:s, s:i, s:i, s:i, s:i, s:i, s:i, s:i, s:s}", "architectures",
+                     "BertForPreTraining", "model_type", "bert", "vocab_size", VOCABULARY,
+                     "hidden_size", (int)k->hidden, "num_hidden_layers", (int)k->layers,
+                     "num_attention_heads", (int)k->heads, "intermediate_size",
+                     (int)intermediate(k->hidden), "max_position_embeddings", POSITIONS,
+                     "type_vocab_size", (int)types, "hidden_act", k->act);
+}
+
+static void make_model(json_t *json)
 {
     struct model_config c = {0};
     struct weights w = {0};
     struct error e = {0};
-    json_t *json = json_pack(
-        "{s:[s], s:s, s:i, s:i, s:i, s:i, s:i, s:i, s:i, s:s}", "architectures",
-        "BertForPreTraining", "model_type", "bert", "vocab_size", VOCABULARY, "hidden_size",
-        (int)hidden, "num_hidden_layers", (int)layers, "num_attention_heads", (int)heads,
-        "intermediate_size", (int)intermediate(hidden), "max_position_embeddings", POSITIONS,
-        "type_vocab_size", (int)types, "hidden_act", act);
     if (config_parse(json, &c, &e) < 0)
         fail_msg("%s", e.text);
     json_decref(json);
@@ -96,6 +113,24 @@ void random_model(uint32_t layers, uint32_t hidden, uint32_t heads, uint32_t typ
         fail_msg("%s", e.text);
     weights_finish(&w);
     config_finish(&c);
+}
+
+void random_model(uint32_t layers, uint32_t hidden, uint32_t heads, uint32_t types,
+                  const char *act)
+{
+    const struct bert_case k = {.layers = layers, .hidden = hidden, .heads = heads, .act = act};
+    make_model(bert_config(&k, types));
+}
+
+void random_model_of(const struct bert_case *c)
+{
+    make_model(c->type ? toy_config(c) : bert_config(c, 2));
+}
+
+void batch_suit(struct batch *b, const struct model_config *c)
+{
+    for (uint32_t k = 0; k < SEQUENCES && c->types < 2; k++)
+        b->list[k].first_part = b->list[k].count;
 }
 
 void batch_make(struct batch *b)

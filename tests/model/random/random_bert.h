@@ -2,7 +2,7 @@
 /* Models with random weights and batches of random tokens, and BERT in float64 over them: what the tests
    of the encoder share, whatever the device. What cannot be made fails the test. */
 #pragma once
-#include "tests/model/plain_bert.h"
+#include "tests/model/random/plain_bert.h"
 
 enum { VOCABULARY = 50, POSITIONS = 70, SEQUENCES = 9 };
 
@@ -12,6 +12,7 @@ struct bert_case {
     uint32_t layers, hidden, heads;
     const char *act, *mask, *transform;
     double lambda;
+    const char *type; /* "toy" (toy_arch.h); null: BERT */
 };
 extern const struct bert_case bert_cases[]; /* ends with a null name */
 
@@ -28,12 +29,17 @@ void random_restart(void);
 void random_model(uint32_t layers, uint32_t hidden, uint32_t heads, uint32_t types,
                   const char *act);
 
+/* The case's. */
+void random_model_of(const struct bert_case *c);
+
 struct batch {
     uint32_t token_ids[SEQUENCES][POSITIONS];
     struct sequence list[SEQUENCES];
 };
 /* Lengths from 1 to POSITIONS, pairs among them. */
 void batch_make(struct batch *b);
+/* No pairs where the model has no second type. */
+void batch_suit(struct batch *b, const struct model_config *c);
 uint32_t batch_tokens(const struct batch *b);
 
 /* All rows of the last hidden states as f32; caller frees. */

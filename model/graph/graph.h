@@ -1,0 +1,62 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* A pass of the encoder as its architecture describes it: the blocks of each layer, one after another, in the operations of
+   a backend (model/ops/ops.h). A backend may know a faster way through some lists of blocks; this one is for all. */
+#pragma once
+#include "model/engine/encoder.h"
+#include "model/graph/tape.h"
+
+/* Sites of dropout; attention's own has the layer's seed. */
+enum { SITE_EMBEDDINGS };
+static inline uint32_t site_output(uint32_t layer)
+{
+    return 1 + 2 * layer;
+}
+static inline uint32_t site_outer(uint32_t layer)
+{
+    return 2 + 2 * layer;
+}
+
+struct graph {
+    const struct engine *g;
+    const struct ops *ops;
+    struct op_batch *batch;
+    const struct tape *tape;
+};
+
+/* Arrays of the way back, T rows each and some that products write beyond. */
+struct graph_back {
+    float *stream;      /* [T, H]: in the gradient of tape->last */
+    float *block;       /* [T, H]: of a block's input, where norms come first; else null */
+    float *d_inner;     /* [T, I] */
+    void *d_outer;      /* [T, H] of the dtype: of the feed forward's result */
+    void *d_pre;        /* [T, I] of the dtype */
+    void *d_output;     /* [T, H] of the dtype: of the attention block's result */
+    void *d_context;    /* [T, columns] of the dtype */
+    void *d_projection; /* [T, 3 * columns] of the dtype */
+    bool keeps_attention, keeps_layers; /* what the tape still has of each layer but the last */
+};
+
+/* From the embeddings to tape->last. */
+int graph_forward(const struct graph *p, struct error *e);
+/* From the stream to the embeddings. What the tape does not keep is computed again. */
+int graph_backward(const struct graph *p, const struct graph_back *b, struct error *e);
+
+/* The tape's arrays of a layer, and where its result goes. */
+const struct layer_tape *graph_layer(const struct tape *t, uint32_t layer);
+void *graph_output(const struct tape *t, uint32_t layers, uint32_t layer);
+
+/* ---- what forward and backward share: the operations of a layer ---- */
+
+struct op_linear graph_projection(const struct graph *p, uint32_t layer);
+struct op_close graph_attention_close(const struct graph *p, uint32_t layer);
+struct op_linear graph_inner(const struct graph *p, uint32_t layer);
+struct op_close graph_feed_close(const struct graph *p, uint32_t layer);
+/* Before a block, where norms come first. */
+struct op_norm graph_attention_norm(const struct graph *p, uint32_t layer);
+struct op_norm graph_feed_norm(const struct graph *p, uint32_t layer);
+struct op_norm graph_final_norm(const struct graph *p);
+
+/* Parts of a layer: to its projection, to its context, to its result. */
+int graph_project(const struct graph *p, uint32_t layer, struct error *e);
+int graph_attend(const struct graph *p, uint32_t layer, struct error *e);
+int graph_rest(const struct graph *p, uint32_t layer, struct error *e);
