@@ -39,14 +39,15 @@ static void lend_batch(struct train_subject *to, const struct train_subject *fro
     to->batch = from->batch;
 }
 
-static void same_bits(enum element dtype)
+static void same_bits(enum element dtype, const char *type)
 {
     struct train_subject first, other;
     struct subject_options o = plain;
     double loss;
     o.dtype = dtype;
     o.threads = 1;
-    random_model(3, 128, 2, 2, "gelu");
+    random_model_of(&(struct bert_case){
+        .layers = 3, .hidden = 128, .heads = 2, .act = "gelu", .type = type});
     subject_begin(&first, &o);
     float *truth = gradients(&first, RECOMPUTE_NONE, &loss);
     must_be_same("once more", &first, RECOMPUTE_NONE, truth, loss);
@@ -66,13 +67,15 @@ static void same_bits(enum element dtype)
 static void same_bits_f32(void **unused)
 {
     (void)unused;
-    same_bits(ELEMENT_F32);
+    same_bits(ELEMENT_F32, NULL);
+    same_bits(ELEMENT_F32, "toy");
 }
 
 static void same_bits_bf16(void **unused)
 {
     (void)unused;
-    same_bits(ELEMENT_BF16);
+    same_bits(ELEMENT_BF16, NULL);
+    same_bits(ELEMENT_BF16, "toy");
 }
 
 /* Gradients of a batch in parts. */
@@ -108,11 +111,10 @@ static double norm_of(const float *a, const float *b, uint64_t count)
 }
 
 /* Keys' biases have no gradient but rounding: they are judged beside all gradients. */
-static void parts_add_up(void **unused)
+static void must_add_up(const struct bert_case *c)
 {
     struct train_subject s;
-    (void)unused;
-    random_model(2, 64, 4, 2, "gelu");
+    random_model_of(c);
     subject_begin(&s, &plain);
     run_parts(&s, 1, 0.1);
     float *whole = memory_copy(s.state->gradient, s.state->count * sizeof(float));
@@ -127,6 +129,14 @@ static void parts_add_up(void **unused)
     }
     free(whole);
     subject_end(&s);
+}
+
+static void parts_add_up(void **unused)
+{
+    (void)unused;
+    must_add_up(&(struct bert_case){.layers = 2, .hidden = 64, .heads = 4, .act = "gelu"});
+    must_add_up(&(struct bert_case){
+        .layers = 2, .hidden = 52, .heads = 2, .act = "gelu", .type = "toy"});
 }
 
 /* bf16 rounds to 8 bits, and weights of 0.2 make much of it; gradient_oracle.py holds it against torch. */
