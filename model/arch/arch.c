@@ -16,9 +16,11 @@ const struct arch *arch_find(const char *model_type)
     return NULL;
 }
 
-const char *arch_names(void)
+void arch_names(struct text *to)
 {
-    return "bert";
+    const size_t count = sizeof all / sizeof *all;
+    for (size_t k = 0; k < count; k++)
+        text_add(to, "%s%s", !k ? "" : k + 1 < count ? ", " : " or ", all[k]->model_type);
 }
 
 const struct arch_class *arch_class_find(const struct arch *a, const char *name)

@@ -5,6 +5,7 @@
    Nothing outside this folder spells the name of a tensor. */
 #pragma once
 #include "masks/base/error.h"
+#include "masks/base/text.h"
 #include "model/arch/parameter.h"
 #include <stddef.h>
 
@@ -85,8 +86,8 @@ extern const struct arch *const arch_own[] __attribute__((weak));
 
 /* By config.json's model_type; null: there is none. */
 const struct arch *arch_find(const char *model_type);
-/* "bert or ..": what there is, for messages. */
-const char *arch_names(void);
+/* "bert or ..": what there is, for messages; a program's own are not said. */
+void arch_names(struct text *to);
 
 /* Null where it has no such class, or none with just these parts. */
 const struct arch_class *arch_class_find(const struct arch *a, const char *name);

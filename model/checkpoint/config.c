@@ -120,10 +120,14 @@ static int take_arch(const json_t *json, const struct arch **ret, struct error *
     if (json_take_text(json, "model_type", &type, e) < 0)
         return -1;
     *ret = arch_find(type);
-    return *ret ? 0
-                : error_set(e, ERROR_INPUT,
-                            "model_type '%.60s' is not supported, %s is expected", type,
-                            arch_names());
+    if (*ret)
+        return 0;
+    struct text names = {0};
+    arch_names(&names);
+    error_set(e, ERROR_INPUT, "model_type '%.60s' is not supported, %s is expected", type,
+              text_get(&names));
+    text_finish(&names);
+    return -1;
 }
 
 static int take_class(const json_t *json, struct model_config *c, struct error *e)
