@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "model/arch/arch.h"
-#include "model/arch/bert.h"
 #include <string.h>
 
-static const struct arch *const all[] = {&arch_bert};
+static const struct arch *const all[] = {
+    &arch_bert,
+};
 
 const struct arch *arch_find(const char *model_type)
 {

@@ -81,6 +81,8 @@ struct arch {
     struct model_config defaults;
 };
 
+/* The architectures; arch.c lists them. */
+extern const struct arch arch_bert;
 /* A program may bring more, in a list that ends with null. */
 extern const struct arch *const arch_own[] __attribute__((weak));
 

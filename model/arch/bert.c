@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* See bert.h. Names and keys are those of transformers' modeling_bert.py and configuration_bert.py. */
-#include "model/arch/bert.h"
+/* BERT (Devlin et al. 2019). Names and keys are those of transformers' modeling_bert.py and configuration_bert.py. */
+#include "model/arch/arch.h"
 
 #define AT(field) offsetof(struct model_config, field)
 

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""toys_test.py [MASKC FOLDER]: a new lowering and a new kernel family need one file and one row.
+"""toys_test.py [MASKC FOLDER]: a new lowering, a new kernel family and a new architecture of models need one file and one row.
 
 The patches beside this file add one each. Without arguments: each patch applies to this tree and changes only the files
 that HACKING.md lists. With arguments: each patch is also built on a copy of the tree in FOLDER, and plans, kernels and
@@ -35,6 +35,12 @@ CHANGES = {
         "templates/cuda/toy/forward.cu": NEW,
         "templates/cuda/toy/kernel_config_default.h": NEW,
         "templates/meson.build": "template_files files cuda toy forward cu",
+    },
+    "architecture": {
+        "model/arch/first.c": NEW,
+        "model/arch/arch.c": "arch_first",
+        "model/arch/arch.h": "extern const struct arch arch_first",
+        "model/meson.build": "arch first c",
     },
 }
 LENGTHS = (100, 512)
@@ -91,6 +97,9 @@ class PatchTest(unittest.TestCase):
     def test_family_is_one_file_one_row_and_its_templates(self):
         self.check("family")
 
+    def test_architecture_is_one_file_and_one_row(self):
+        self.check("architecture")
+
 
 def copy_tree(to):
     """The files that git knows or would add."""
@@ -110,6 +119,8 @@ def maskc(program, *words, **environment):
 class Toy:
     """maskc with a patch, built so that it checks each plan against its mask."""
 
+    programs = ("tools/maskc/maskc", "tests/support/libnvrtc.so", "tests/gen/plan_test", "tests/gen/draft_price_test")
+
     def __init__(self, name):
         self.tree = FOLDER / name
         copy_tree(self.tree)
@@ -121,8 +132,7 @@ class Toy:
         self.program = self.tree / "build/tools/maskc/maskc"
         self.mock_nvrtc = self.tree / "build/tests/support/libnvrtc.so"
         self.plan_tests = [self.tree / f"build/tests/gen/{t}_test" for t in ("plan", "draft_price")]
-        run("ninja", "-C", "build", *(p.relative_to(self.tree / "build") for p in (self.program, self.mock_nvrtc, *self.plan_tests)),
-            cwd=self.tree)
+        run("ninja", "-C", "build", *self.programs, cwd=self.tree)
         self.kernel = self.tree / "build/kernel.mkb"
 
     def maskc(self, *words, **environment):
@@ -245,10 +255,36 @@ class FamilyCase(unittest.TestCase):
         self.assertRegex(text, r"attention_forward +registers \d+, spills 0 bytes")
 
 
+class Model(Toy):
+    programs = ("tools/maskbert/maskbert", "tests/model/model_encoder_test", "tests/train/train_gradients_test")
+
+
+class ArchitectureCase(unittest.TestCase):
+    """The patch has the type of the tests' own architecture (tests/model/random/toy_arch.c), so that their models become its."""
+    @classmethod
+    def setUpClass(cls):
+        cls.toy = Model("architecture")
+
+    def test_style(self):
+        self.toy.check_style()
+
+    def test_is_named(self):
+        folder = FOLDER / "unknown"
+        folder.mkdir(exist_ok=True)
+        (folder / "config.json").write_text('{"model_type": "other"}', encoding="utf-8")
+        done = subprocess.run([self.toy.tree / "build/tools/maskbert/maskbert", "info", folder], capture_output=True, text=True, check=False)
+        self.assertEqual(done.returncode, 2)
+        self.assertIn("bert or toy is expected", done.stderr)
+
+    def test_results_and_gradients(self):
+        for program in ("model/model_encoder_test", "train/train_gradients_test"):
+            run(self.toy.tree / "build/tests" / program, cwd=self.toy.tree)
+
+
 if __name__ == "__main__":
     if len(sys.argv) == 3:
         MASKC, FOLDER = (pathlib.Path(p).resolve() for p in sys.argv[1:])
         sys.argv[1:] = []
     else:
-        del LoweringCase, FamilyCase
+        del LoweringCase, FamilyCase, ArchitectureCase
     cmocka_count.run_cases()
