@@ -14,6 +14,7 @@ import arrows  # noqa: E402
 import cmocka_count  # noqa: E402
 import loader  # noqa: E402
 import sizes  # noqa: E402
+import tensors  # noqa: E402
 import sources  # noqa: E402
 import words  # noqa: E402
 
@@ -63,7 +64,14 @@ class StyleTest(unittest.TestCase):
         self.assertIn(part, found[0])
 
     def test_nothing_wrong(self):
-        self.assertEqual([line for check in (words, arrows, loader, sizes) for line in check.complaints()], [])
+        self.assertEqual([line for check in (words, arrows, loader, sizes, tensors) for line in check.complaints()], [])
+
+    def test_tensor_name_elsewhere(self):
+        self.write("model/arch/one.c", '/* x */ {PARAMETER_X_WEIGHT, "layers.out.weight", "HH"},\n')
+        self.write("model/train/a.c", 'f("layers.%u", "bout.weight");\n')
+        self.assertEqual(list(tensors.complaints()), [])
+        self.write("tools/b.c", 'f("encoder.layers.out.%s");\n')
+        self.complains(tensors, "tools/b.c:1: the tensor's name 'layers.out'")
 
     def test_old_word(self):
         self.write("low/b.c", "\nint my_seat;\nint seat_belt;\n")

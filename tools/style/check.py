@@ -8,6 +8,7 @@ sys.dont_write_bytecode = True
 import arrows  # noqa: E402
 import loader  # noqa: E402
 import sizes  # noqa: E402
+import tensors  # noqa: E402
 import words  # noqa: E402
 
 
@@ -18,7 +19,7 @@ def main():
     if sys.argv[1:] == ["--shrink"]:
         sizes.shrink()
         return 0
-    found = [line for check in (words, arrows, loader, sizes) for line in check.complaints()]
+    found = [line for check in (words, arrows, loader, sizes, tensors) for line in check.complaints()]
     for line in found:
         print(line)
     return bool(found)
