@@ -64,6 +64,32 @@ static void add_line(struct step_builder *b, const struct abi_line *line)
     }
 }
 
+static bool in_one_tile(const struct plan_pass *t, const struct abi_gather *g)
+{
+    const u32 *columns = t->columns + g->first;
+    for (u32 k = 1; k < g->count; k++)
+        if (columns[k] / ABI_TILE_COLS != columns[0] / ABI_TILE_COLS)
+            return false;
+    return true;
+}
+
+/* Gathered columns of one tile as that tile: it comes in one box, where gathered columns take a box each, and so do those
+   that a slot lacks. */
+static void add_near_columns(struct step_builder *b, const struct abi_item *item,
+                             const struct abi_gather *g)
+{
+    const struct plan_pass *t = b->source->pass;
+    const u32 *columns = t->columns + g->first, *word = pass_pattern(t, g->pattern);
+    const u32 tile = columns[0] / ABI_TILE_COLS;
+    touch(b, tile, TILE_BITS);
+    for (u32 r = 0; r < item->rows; r++) {
+        const u32 sees = word ? word[r] : owns(item, r) ? ~(u32)0 : 0;
+        for (u32 k = 0; k < g->count; k++)
+            b->words[(size_t)tile * STEP_ROWS + r] |= (sees >> k & 1)
+                                                      << columns[k] % ABI_TILE_COLS;
+    }
+}
+
 static void add_piece(struct step_builder *b, const struct abi_item *item,
                       const struct abi_piece *piece, struct visited *ret)
 {
@@ -73,6 +99,8 @@ static void add_piece(struct step_builder *b, const struct abi_item *item,
             add_tile(b, item, t->tiles[k]);
         else if (piece->kind == ABI_DIAGONAL)
             add_line(b, &t->lines[k]);
+        else if (piece->kind == ABI_COLUMNS && in_one_tile(t, &t->gathers[k]))
+            add_near_columns(b, item, &t->gathers[k]);
         else if (piece->kind == ABI_COLUMNS)
             *MEMORY_PUSH(ret->gathers, ret->n_gathers, ret->gathers_capacity) = k;
         else
