@@ -46,6 +46,8 @@
 #define SET_REGISTERS_UP(n)          MACHINE->set_registers(n, HERE)
 #define SET_REGISTERS_DOWN(n)        MACHINE->set_registers(n, HERE)
 #define shuffle_u32(x, lane)         bits_of(MACHINE->exchange(float_of(x), lane, HERE))
+#define warp_ballot(x)                    MACHINE->reduce_or((u32)((x) != 0) << THREAD % 32, HERE)
+#define elect()                      (THREAD % 32 == 0)
 #define HOPPER_ARGS                  const struct hopper_args
 #define uniform(x)                   bits_of(MACHINE->exchange(float_of(x), 0, HERE))
 /* clang-format on */

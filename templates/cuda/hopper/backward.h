@@ -39,13 +39,13 @@ DEVICE void read_held(struct backward *b, const struct warpgroup *g)
 {
     UNROLL
     for (u32 k = 0; k < g->k->rows_held; k++)
-        read_rows(&b->rows[k], g, own_rows(g, k));
+        read_rows(&b->rows[k], g, opt_barrier(own_rows(g, k)));
 }
 
 /* As keep_rows of forward.cu. */
 DEVICE void keep_held(struct backward *b, const struct warpgroup *g, u32 mode)
 {
-    if (g->k->rows_held && mode == 0xffffffffu)
+    if (g->k->rows_held && mode == (u32)MODE_NEVER)
         read_held(b, g);
 }
 
@@ -140,7 +140,7 @@ DEVICE void await_x(struct backward *b, const struct warpgroup *g, struct backwa
     }
 }
 
-/* dS = 0 where P is: there dP may be anything. */
+/* dS = 0 where P is: rows and columns past the sequence may hold anything. */
 DEVICE void clear_unseen(const struct kernel_shape *k, struct scores *ds,
                          const struct scores *p)
 {
@@ -154,7 +154,7 @@ DEVICE void step_operands(struct backward *b, const struct warpgroup *g,
                           struct backward_step *s, u32 mode)
 {
     step_gradients(b, g, s);
-    if (mode != MODE_WHOLE)
+    if (mode & MODE_CLEAR)
         clear_unseen(g->k, &s->y, &s->x);
     scores_pack(&b->ds, &s->y, g->k);
     hold_halves(&b->ds, g->k);
@@ -175,7 +175,7 @@ DEVICE void step_end(struct backward *b, struct warpgroup *g, struct step_now *n
         hold_all_sums(b, g);
         give_back_last(b, g);
     }
-    step_done(g, now);
+    step_done(g);
 }
 
 DEVICE void backward_step(struct backward *b, struct warpgroup *g, struct step_now *now)

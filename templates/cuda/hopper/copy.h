@@ -12,30 +12,12 @@
 
 /* ---- a step ---- */
 
-/* In turn a warpgroup takes part in every step, if only with nothing. */
-DEVICE u32 step_mode(const struct copier *c, const struct instance *i, u32 warpgroup)
-{
-    const u32 all = (1u << c->k->slots) - 1, some = i->some >> 4 * warpgroup & 15;
-    if ((i->whole >> 4 * warpgroup & 15) == all)
-        return MODE_WHOLE;
-    if (!some && !c->in_turn)
-        return MODE_NOTHING;
-    return MODE_SOME | some << MODE_SLOTS |
-           (i->some >> (16 + 4 * warpgroup) & 15) << MODE_PATTERNS;
-}
-
 DEVICE void tell_step(const struct copier *c, const struct instance *i, u32 last)
 {
     const smem_t to = c->base + step_about_at(c->k, c->stage.at);
     const u32 l = copy_lane();
-    if (l < ABI_GROUP_BLOCKS)
-        smem_put_u32(to + 4 * l, step_mode(c, i, l));
-    if (l < ABI_STEP_SLOTS) {
-        smem_put_u32(to + STEP_LIVE + 4 * l, i->word);
-        smem_put_u32(to + STEP_COLUMN + 4 * l, i->column);
-    }
-    if (l == 0)
-        smem_put_u32(to + STEP_LAST, last);
+    if (l < WORD_PATTERN + ABI_GROUP_BLOCKS)
+        smem_put_u32(to + 4 * l, l < WORD_PATTERN ? i->word : i->mode | (last ? MODE_LAST : 0));
 }
 
 DEVICE u32 stage_barrier(const struct copier *c, u32 index)
@@ -43,43 +25,83 @@ DEVICE u32 stage_barrier(const struct copier *c, u32 index)
     return c->base + barrier_at(c->k, index);
 }
 
+/* Bytes of a step that count in the barrier of its first operand. */
+DEVICE u32 step_bytes(const struct copier *c, const struct instance *i)
+{
+    const struct kernel_shape *k = c->k;
+    u32 bytes = (3 - k->stage_parts) * column_bytes(k) +
+                HOPPER_PATTERN_BYTES * bit_count(i->some >> 16);
+    if (k->numbers)
+        bytes += HOPPER_SUMS_BYTES(1, 1) * (k->slots - bit_count(i->gathered));
+    return bytes;
+}
+
 /* The second operand, where it has a barrier of its own. */
-DEVICE void copy_second(const struct copier *c, const struct instance *i)
+DEVICE void copy_second(const struct copier *c, const struct instance *i,
+                        const i32 row[ABI_STEP_SLOTS])
 {
     const u32 barrier = stage_barrier(c, stage_full(c->k, c->stage.at, 1));
     mbarrier_wait(stage_barrier(c, stage_empty(c->k, c->stage.at, 1)), c->stage.phase);
-    if (copy_lane() == 0)
+    if (elect()) {
         mbarrier_expect(barrier, column_bytes(c->k));
-    SYNC_WARP();
-    load_columns(c, i, 1, barrier);
+        load_boxes(c, i, row, 1, barrier);
+    }
+    if (i->by_rows)
+        load_by_rows(c, i, 1, barrier);
+}
+
+/* The first operand, and with one barrier for both the second one too. */
+DEVICE void copy_first(const struct copier *c, const struct instance *i,
+                       const i32 row[ABI_STEP_SLOTS])
+{
+    const u32 barrier = stage_barrier(c, stage_full(c->k, c->stage.at, 0));
+    const u32 operands = 3 - c->k->stage_parts;
+    if (elect()) {
+        mbarrier_expect(barrier, step_bytes(c, i));
+        UNROLL
+        for (u32 operand = 0; operand < operands; operand++)
+            load_boxes(c, i, row, operand, barrier);
+        if (c->k->numbers)
+            load_numbers(c, i, row, barrier);
+    }
+    UNROLL
+    for (u32 operand = 0; operand < operands && i->by_rows; operand++)
+        load_by_rows(c, i, operand, barrier);
+    if (i->some >> 16)
+        load_patterns(c, i, barrier);
 }
 
 DEVICE void copy_step(struct copier *c, const struct instance *i, u32 last)
 {
-    const struct kernel_shape *k = c->k;
-    const u32 barrier = stage_barrier(c, stage_full(k, c->stage.at, 0));
-    const u32 gathered = k->numbers ? gathered_slots(c, i) : 0;
-    u32 bytes = (3 - k->stage_parts) * column_bytes(k) +
-                HOPPER_PATTERN_BYTES * bit_count(i->some >> 16);
-    if (k->numbers)
-        bytes += HOPPER_SUMS_BYTES(1, 1) * (k->slots - bit_count(gathered));
-    mbarrier_wait(stage_barrier(c, stage_empty(k, c->stage.at, 0)), c->stage.phase);
+    i32 row[ABI_STEP_SLOTS];
+    UNROLL
+    for (u32 s = 0; s < c->k->slots; s++)
+        row[s] = (i32)shuffle_u32((u32)i->row, s);
+    mbarrier_wait(stage_barrier(c, stage_empty(c->k, c->stage.at, 0)), c->stage.phase);
     tell_step(c, i, last);
-    if (k->numbers && gathered)
-        gather_numbers(c, i, gathered);
+    if (c->k->numbers && i->gathered)
+        gather_numbers(c, i);
     SYNC_WARP();
-    if (copy_lane() == 0)
-        mbarrier_expect(barrier, bytes);
-    SYNC_WARP();
-    load_columns(c, i, 0, barrier);
-    if (k->stage_parts == 1)
-        load_columns(c, i, 1, barrier);
-    load_patterns(c, i, barrier);
-    if (k->numbers)
-        load_numbers(c, i, gathered, barrier);
-    if (k->stage_parts == 2)
-        copy_second(c, i);
-    ring_advance(&c->stage, k->stages);
+    copy_first(c, i, row);
+    if (c->k->stage_parts == 2)
+        copy_second(c, i, row);
+    ring_advance(&c->stage, c->k->stages);
+}
+
+/* A step with nothing: the last one told could not be known to be the last, since lengths left nothing of those after it. */
+DEVICE void copy_end(struct copier *c)
+{
+    const smem_t to = c->base + step_about_at(c->k, c->stage.at) + STEP_MODE;
+    const u32 l = copy_lane();
+    UNROLL
+    for (u32 part = 0; part < c->k->stage_parts; part++) {
+        mbarrier_wait(stage_barrier(c, stage_empty(c->k, c->stage.at, part)), c->stage.phase);
+        if (part == 0 && l < ABI_GROUP_BLOCKS)
+            smem_put_u32(to + 4 * l, MODE_NOTHING | MODE_LAST);
+        SYNC_WARP();
+        mbarrier_arrive_if(stage_barrier(c, stage_full(c->k, c->stage.at, part)), l == 0);
+    }
+    ring_advance(&c->stage, c->k->stages);
 }
 
 /* Which sequence and head. */
@@ -93,28 +115,37 @@ DEVICE void find_sequence(struct copier *c, u32 b, u32 h)
     c->first = (i32)c->work.first;
     c->row_head = keys ? head_in(a, &a->k, h) : h;
     c->column_head = keys ? h : head_in(a, &a->k, h);
-#if RECTANGULAR
-    c->clipped = column_length(&c->work) == (keys ? a->queries : a->keys);
-#else
-    c->clipped = !a->offsets && c->work.length == a->n;
-#endif
+    c->batch = a->offsets ? 0 : (i32)b;
+    c->whole = ends_with_tensor(c) && c->work.length == c->plan->n &&
+               column_length(&c->work) == c->plan->n;
 }
 
-DEVICE void copy_work(struct copier *c, u32 place)
+/* place / slice_batch, by its reciprocal: the estimate is right or one too small. */
+DEVICE u32 entry_of(const struct copier *c, u32 place, u32 *rest)
+{
+    const u32 batch = c->a->a.slice_batch, entry = (u32)((u64)place * c->reciprocal >> 32);
+    const u32 left = place - entry * batch;
+    *rest = left < batch ? left : left - batch;
+    return left < batch ? entry : entry + 1;
+}
+
+/* more_works: another one follows. */
+DEVICE void copy_work(struct copier *c, u32 place, u32 more_works)
 {
     const struct abi_args *a = &c->a->a;
-    const struct abi_work entry = c->a->steps.work[place / a->slice_batch];
+    u32 sequence;
+    const struct abi_work entry = c->a->steps.work[entry_of(c, place, &sequence)];
     const struct abi_group *group = c->a->steps.groups + entry.item;
-    struct step_walk walk = {group->step, group->step + group->steps, 0, 0, 0};
-    struct instance now, next;
-    find_sequence(c, a->first_batch + place % a->slice_batch, entry.head);
+    struct step_walk walk = walk_start(c, group);
+    struct instance step;
+    find_sequence(c, a->first_batch + sequence, entry.head);
     const smem_t about = c->base + item_about_at(c->k, c->rows.at);
     const u32 full = c->base + barrier_at(c->k, rows_full(c->rows.at));
     mbarrier_wait(c->base + barrier_at(c->k, rows_empty(c->k, c->rows.at)), c->rows.phase);
     find_rows(c, group, about);
     c->in_turn = c->k->in_turn && group->in_turn && c->alive == (1u << c->k->warpgroups) - 1;
-    u32 more = walk_next(c, &walk, &next);
-    tell_item(c, about, more);
+    u32 more = walk_next(c, &walk, &step), last = 1;
+    tell_item(c, about, more, more_works);
     SYNC_WARP();
     if (copy_lane() == 0)
         mbarrier_expect(full, c->k->operands * ROW_BYTES * bit_count(c->alive));
@@ -123,10 +154,12 @@ DEVICE void copy_work(struct copier *c, u32 place)
     ring_advance(&c->rows, c->k->row_buffers);
     NO_UNROLL
     while (more) {
-        now = next;
-        more = walk_next(c, &walk, &next);
-        copy_step(c, &now, !more);
+        last = walk_ended(&walk);
+        copy_step(c, &step, last);
+        more = walk_next(c, &walk, &step);
     }
+    if (!last)
+        copy_end(c);
 }
 
 DEVICE void copy_works(const struct hopper_args *a, const struct kernel_shape *k, smem_t base)
@@ -137,13 +170,14 @@ DEVICE void copy_works(const struct hopper_args *a, const struct kernel_shape *k
     c.k = k;
     c.plan = k->rows_are_keys ? &a->a.transposed : &a->a.forward;
     c.base = base;
+    c.reciprocal = 0xffffffffu / a->a.slice_batch;
     c.rows.at = c.stage.at = 0;
     c.rows.phase = c.stage.phase = 1; /* a fresh barrier lets the first wait pass */
     NO_UNROLL
-    for (u32 round = 0; round * BLOCKS < count; round++) {
-        const u32 place = work_place(round);
-        if (place < count)
-            copy_work(&c, place);
+    for (u32 round = 0, place = BLOCK; place < count; round++) {
+        const u32 next = work_place(round + 1);
+        copy_work(&c, place, next < count);
+        place = next;
     }
 }
 

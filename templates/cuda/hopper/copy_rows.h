@@ -11,6 +11,18 @@ DEVICE u32 all_rows(u32 rows, u32 word)
     return rows <= 32 * word ? 0 : bits_between(0, smaller(32, rows - 32 * word));
 }
 
+/* All rows of the mask in a row block are the item's. */
+DEVICE u32 owns_block(const struct copier *c, const struct abi_item *item)
+{
+    const u32 rows = item->rows;
+    if (item->split)
+        return 0;
+    if ((item->own[0] & item->own[1]) == 0xffffffffu)
+        return 1;
+    return item->row0 + rows == c->plan->n && item->own[0] == all_rows(rows, 0) &&
+           item->own[1] == all_rows(rows, 1);
+}
+
 /* Lane g reads warpgroup g's item and tells of it. */
 DEVICE void find_rows(struct copier *c, const struct abi_group *group, smem_t to)
 {
@@ -20,8 +32,7 @@ DEVICE void find_rows(struct copier *c, const struct abi_group *group, smem_t to
     c->flags = c->row0 = 0;
     if (there) {
         const struct abi_item *item = c->plan->items + group->item[l % 4];
-        const u32 rows = item->rows, end = item->row0 + HOPPER_ROWS;
-        const u32 is_block = rows == HOPPER_ROWS || item->row0 + rows == c->plan->n;
+        const u32 end = item->row0 + HOPPER_ROWS;
         own[0] = item->own[0];
         own[1] = item->own[1];
         c->row0 = item->row0;
@@ -30,8 +41,7 @@ DEVICE void find_rows(struct copier *c, const struct abi_group *group, smem_t to
             c->flags |= ROWS_PARTIAL;
             own[1] = item->partial_slot;
         }
-        if (is_block && !item->split && own[0] == all_rows(rows, 0) &&
-            own[1] == all_rows(rows, 1) && !(c->a->a.offsets && end > c->work.exist))
+        if (owns_block(c, item) && !(c->a->a.offsets && end > c->work.exist))
             c->flags |= ROWS_BY_BOX;
     }
     c->alive = warp_or((there && c->row0 < c->work.length) << l % 32);
@@ -41,13 +51,32 @@ DEVICE void find_rows(struct copier *c, const struct abi_group *group, smem_t to
     }
 }
 
-DEVICE void tell_item(const struct copier *c, smem_t to, u32 steps)
+/* Where numbers of the rows are, which the warpgroups would compute four times. */
+DEVICE void tell_places(const struct copier *c, smem_t to)
+{
+    const struct abi_args *a = &c->a->a;
+    const u64 lse = (u64)((const u8 *)lse_of(a, &c->work) - (const u8 *)a->lse);
+    const u64 delta = c->k->operands == HOPPER_QUERY_OPERANDS
+                          ? (u64)((const u8 *)delta_of(a, &c->work) - (const u8 *)a->delta)
+                          : 0;
+    const struct u32x4 x = {(u32)lse, (u32)(lse >> 32), (u32)delta, (u32)(delta >> 32)};
+    smem_put_u32x4(to + ITEM_PLACES, x);
+    if (c->k->operands == HOPPER_QUERY_OPERANDS) {
+        const u64 scaled = delta + 4 * delta_plane(a);
+        const struct u32x4 y = {(u32)scaled, (u32)(scaled >> 32), 0, 0};
+        smem_put_u32x4(to + ITEM_PLACES + 16, y);
+    }
+}
+
+DEVICE void tell_item(const struct copier *c, smem_t to, u32 steps, u32 more)
 {
     const struct u32x4 x = {c->work.b, c->work.h, (u32)c->first, c->work.length};
-    const struct u32x4 y = {c->work.exist, c->in_turn, steps, 0};
+    const struct u32x4 y = {c->work.exist, c->in_turn, steps, more};
     if (copy_lane() == 0) {
         smem_put_u32x4(to + ITEM_COMMON, x);
         smem_put_u32x4(to + ITEM_MORE, y);
+        if (!c->k->rows_are_keys)
+            tell_places(c, to);
     }
 }
 
@@ -59,7 +88,7 @@ DEVICE void load_rows_single(const struct copier *c, smem_t to, u32 operand, u32
     for (u32 r = copy_lane(); r < HOPPER_ROWS; r += 32) {
         const u32 there = row0 + r < c->work.length;
         tma_load(to + r * 128, &c->a->row[operand], barrier, (i32)(part * HOPPER_PART),
-                 (i32)c->row_head, there ? c->first + (i32)(row0 + r) : ABSENT, batch_place(c));
+                 (i32)c->row_head, there ? c->first + (i32)(row0 + r) : ABSENT, c->batch);
     }
 }
 
@@ -75,7 +104,7 @@ DEVICE void load_rows(const struct copier *c, u32 barrier)
     if (mine && !single)
         tma_load(c->base + rows_at(k, c->rows.at, operand, g) + part * HOPPER_BOX_BYTES,
                  &c->a->rows[operand], barrier, (i32)(part * HOPPER_PART), (i32)c->row_head,
-                 c->first + (i32)row0, batch_place(c));
+                 c->first + (i32)row0, c->batch);
     NO_UNROLL
     for (u32 x = 0; singles; x++, singles >>= 1) {
         const u32 of = x / PARTS / k->warpgroups, by = x / PARTS % k->warpgroups;

@@ -72,7 +72,7 @@ DEVICE void corrected_step(struct backward *b, struct warpgroup *g, struct step_
         corrected_sums(b, &half);
     }
     stage_give_back(g, g->stage.at, 0);
-    step_done(g, now);
+    step_done(g);
 }
 
 DEVICE void corrected_steps(struct backward *b, struct warpgroup *g, struct step_now *now)

@@ -226,6 +226,26 @@ DEVICE u32 uniform(u32 x)
     return __shfl_sync(0xffffffffu, x, 0);
 }
 
+/* Bit l: lane l has x other than 0 (collective in a warp). */
+DEVICE u32 warp_ballot(u32 x)
+{
+    u32 bits;
+    asm volatile(
+        "{\n.reg .pred p;\nsetp.ne.b32 p, %1, 0;\nvote.sync.ballot.b32 %0, p, 0xffffffff;\n}"
+        : "=r"(bits)
+        : "r"(x));
+    return bits;
+}
+
+/* 1 in one lane of the warp (collective in a warp). ptxas knows that a branch on it has one thread. */
+DEVICE u32 elect(void)
+{
+    u32 x;
+    asm volatile("{\n.reg .pred p;\nelect.sync _|p, 0xffffffff;\nselp.u32 %0, 1, 0, p;\n}"
+                 : "=r"(x));
+    return x;
+}
+
 /* That lane's x (collective in a warp). */
 DEVICE u32 shuffle_u32(u32 x, u32 lane)
 {

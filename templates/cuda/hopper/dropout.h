@@ -51,8 +51,7 @@ DEVICE u32 slot_kept(const struct warpgroup *g, const struct drop *d, u32 s)
 {
     const smem_t about = g->base + step_about_at(g->k, g->stage.at);
     const u32 live = smem_get_u32(about + STEP_LIVE + 4 * s);
-    const u32 column = smem_get_u32(about + STEP_COLUMN + 4 * s),
-              row = d->row0 + lane_row(g, 0);
+    const u32 column = smem_get_u32(about + 4 * s), row = d->row0 + lane_row(g, 0);
     if (!live)
         return 0;
     if (column & ABI_GATHERED || d->row0 % 16)

@@ -113,8 +113,8 @@ DEVICE void issue_values(struct forward *f, struct warpgroup *g)
    taken, but would load them again: with it the machine code is right. */
 DEVICE void keep_rows(struct forward *f, struct warpgroup *g, u32 mode)
 {
-    if (g->k->rows_held && mode == 0xffffffffu)
-        read_rows(&f->rows, g, own_rows(g, 0));
+    if (g->k->rows_held && mode == (u32)MODE_NEVER)
+        read_rows(&f->rows, g, opt_barrier(own_rows(g, 0)));
 }
 
 /* S to P, the sums, and the packed operand of the next product. */
@@ -133,7 +133,7 @@ DEVICE void step_keep(struct forward *f, struct warpgroup *g, struct scores *s,
     kept_apply(kept, g, s);
     scores_pack(&f->p, s, g->k);
     f->last = g->stage;
-    step_done(g, now);
+    step_done(g);
 }
 
 /* The first of several steps: no product runs beside it. */
@@ -218,7 +218,9 @@ DEVICE void forward_store(struct forward *f, struct warpgroup *g)
     const struct abi_tensor *const tensors[1] = {&g->a->a.o};
     struct u32x4 block;
     const struct work_item work = item_again(g, &block);
-    float *lse = (float *)lse_of(&g->a->a, &work), inverse[2];
+    const u32 own = has_rows(g, &block, work.exist);
+    const struct u32x4 place = smem_get_u32x4(item_about(g) + ITEM_PLACES);
+    float *lse = number_place(g, g->a->a.lse, place.x, place.y, block.x), inverse[2];
     if (CUT_ROWS && block.w & ROWS_PARTIAL) {
         forward_store_partial(f, g, &work, block.z);
         warpgroup_sync(g);
@@ -227,12 +229,11 @@ DEVICE void forward_store(struct forward *f, struct warpgroup *g)
     UNROLL
     for (u32 r = 0; r < 2; r++) {
         const float sum = quad_sum(f->softmax.sum[r]);
-        const u32 row = lane_row(g, r);
         inverse[r] = saw_nothing(sum) ? 0 : 1 / sum;
-        if (quad_lane() == 0 && has_row(&block, row, work.exist))
-            lse[block.x + row] = saw_nothing(sum)
-                                     ? NEGATIVE_INFINITY
-                                     : (f->softmax.row_max[r] * f->scale + log2_of(sum)) * LN_2;
+        if (quad_lane() == 0 && own >> r & 1)
+            lse[8 * r] = saw_nothing(sum)
+                             ? NEGATIVE_INFINITY
+                             : (f->softmax.row_max[r] * f->scale + log2_of(sum)) * LN_2;
     }
     warpgroup_sync(g); /* nobody reads Q any more */
     sums_stage(g, &f->o, inverse[0], inverse[1], own_rows(g, 0));
@@ -292,14 +293,12 @@ DEVICE void forward_items(const struct hopper_args *a, const struct kernel_shape
 {
     struct forward f;
     struct warpgroup g;
-    const u32 count = work_count(a);
     g = warpgroup_start(a, k, base);
     f.scale = (a->a.scale < 0 ? -a->a.scale : a->a.scale) * LOG2_E;
     turn_start(&g);
     NO_UNROLL
-    for (u32 round = 0; round * BLOCKS < count; round++)
-        if (work_place(round) < count)
-            forward_item(&f, &g);
+    while (g.more)
+        forward_item(&f, &g);
     bulk_wait();
 }
 

@@ -96,9 +96,8 @@ ENTRY_OF(attention_dkv, KEY_THREADS, KEY_BLOCKS)(HOPPER_ARGS a)
     b.scale = a.a.scale * LOG2_E;
     turn_start(&g);
     NO_UNROLL
-    for (u32 round = 0; round * BLOCKS < work_count(&a); round++)
-        if (work_place(round) < work_count(&a))
-            key_item(&b, &g);
+    while (g.more)
+        key_item(&b, &g);
     bulk_wait();
 }
 

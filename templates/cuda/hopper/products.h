@@ -71,14 +71,16 @@ DEVICE void read_rows(struct held_rows *r, const struct warpgroup *g, smem_t row
 DEVICE void multiply_scores(struct scores *s, const struct kernel_shape *k, smem_t rows,
                             const struct held_rows *held, smem_t columns)
 {
+    const u64 first = matrix_descriptor(columns, 16);
+    const u64 own = held ? 0 : matrix_descriptor(rows, 16);
     UNROLL
     for (u32 of = 0; of < STEPS; of++) {
-        const u64 b = matrix_descriptor(columns + head_step(of, column_part(k)), 16);
+        const u64 b = matrix_further(first, head_step(of, column_part(k)));
         if (held)
             wgmma_rk(32 * k->slots_at_once, s->x, held->x + 4 * of, b, of > 0);
         else
             wgmma_ss(32 * k->slots_at_once, s->x,
-                     matrix_descriptor(rows + head_step(of, HOPPER_BOX_BYTES), 16), b, of > 0);
+                     matrix_further(own, head_step(of, HOPPER_BOX_BYTES)), b, of > 0);
     }
 }
 
@@ -86,10 +88,11 @@ DEVICE void multiply_scores(struct scores *s, const struct kernel_shape *k, smem
 DEVICE void multiply_columns(struct sums *o, const struct kernel_shape *k,
                              const struct halves *entries, smem_t columns)
 {
+    const u64 first = matrix_descriptor(columns, column_part(k));
     UNROLL
     for (u32 of = 0; of < 2 * k->slots_at_once; of++)
         wgmma_rs(16 * STEPS, o->x, entries->x + 4 * of,
-                 matrix_descriptor(columns + of * COLUMN_STEP_BYTES, column_part(k)), 1);
+                 matrix_further(first, of * COLUMN_STEP_BYTES), 1);
 }
 
 DEVICE void scores_pack(struct halves *to, const struct scores *s, const struct kernel_shape *k)

@@ -39,34 +39,59 @@ DEVICE float dot_halves(u32 x, u32 o)
            half_high(x) * output_finite(half_high(o));
 }
 
-/* rowsum(dO o O) of a row: each lane of the quad takes two chunks of each part. */
-DEVICE float row_delta(const struct warpgroup *g, u32 row)
+/* Of a row: rowsum(dO o O), and |O|^2. */
+struct row_products {
+    float delta, square;
+};
+
+DEVICE float square_halves(u32 x)
 {
-    float sum = 0;
+    return half_low(x) * half_low(x) + half_high(x) * half_high(x);
+}
+
+DEVICE float square_chunk(const struct u32x4 *x)
+{
+    return square_halves(x->x) + square_halves(x->y) +
+           (square_halves(x->z) + square_halves(x->w));
+}
+
+/* Each lane of the quad takes two chunks of each part. */
+DEVICE struct row_products row_products(const struct warpgroup *g, u32 row)
+{
+    struct row_products sum = {0, 0};
     UNROLL
     for (u32 x = 0; x < 2 * PARTS; x++) {
         const u32 chunk = 2 * quad_lane() + x % 2;
         const u32 at = x / 2 * HOPPER_BOX_BYTES + 128 * row + 16 * (chunk ^ row % 8);
         const struct u32x4 d_o = smem_get_u32x4(own_rows(g, 1) + at);
         const struct u32x4 o = smem_get_u32x4(own_rows(g, 2) + at);
-        sum += (dot_halves(d_o.x, o.x) + dot_halves(d_o.y, o.y)) +
-               (dot_halves(d_o.z, o.z) + dot_halves(d_o.w, o.w));
+        sum.delta += (dot_halves(d_o.x, o.x) + dot_halves(d_o.y, o.y)) +
+                     (dot_halves(d_o.z, o.z) + dot_halves(d_o.w, o.w));
+        sum.square += square_chunk(&o);
     }
-    return quad_sum(sum);
+    sum.delta = quad_sum(sum.delta);
+    sum.square = quad_sum(sum.square);
+    return sum;
 }
 
-/* LSE, and an estimate of delta, of the lane's rows. Rows of another item, and rows that take no part, have any. */
-DEVICE void query_numbers(struct backward *b, const struct warpgroup *g)
+/* LSE, and an estimate of delta, of the lane's rows; returns the larger |O|^2. Rows of another item, and rows that take no part,
+   have any numbers. */
+DEVICE float query_numbers(struct backward *b, const struct warpgroup *g)
 {
     struct u32x4 block;
     const struct work_item work = item_again(g, &block);
-    const float *lse = lse_of(&g->a->a, &work);
+    const struct u32x4 place = smem_get_u32x4(item_about(g) + ITEM_PLACES);
+    const float *lse = number_place(g, g->a->a.lse, place.x, place.y, block.x);
+    const u32 own = has_rows(g, &block, work.length);
+    float square[2];
     UNROLL
     for (u32 r = 0; r < 2; r++) {
-        const u32 row = lane_row(g, r), there = has_row(&block, row, work.length);
-        b->delta[r] = row_delta(g, row);
-        b->lse[r] = there ? lse[block.x + row] * LOG2_E : 0;
+        const struct row_products row = row_products(g, lane_row(g, r));
+        b->delta[r] = row.delta;
+        b->lse[r] = own >> r & 1 ? lse[8 * r] * LOG2_E : 0;
+        square[r] = g->dead >> r & 1 ? 0 : row.square;
     }
+    return larger(square[0], square[1]);
 }
 
 /* The two planes that dK and dV read. Parts of a global row store equal numbers, which the launch that merges corrects. */
@@ -74,96 +99,78 @@ DEVICE void query_numbers_store(const struct backward *b, const struct warpgroup
 {
     struct u32x4 block;
     const struct work_item work = item_again(g, &block);
-    float *delta = delta_of(&g->a->a, &work), *lse = delta + delta_plane(&g->a->a);
+    const smem_t about = item_about(g) + ITEM_PLACES;
+    const struct u32x4 place = smem_get_u32x4(about), scaled = smem_get_u32x4(about + 16);
+    float *delta = number_place(g, g->a->a.delta, place.z, place.w, block.x);
+    float *lse = number_place(g, g->a->a.delta, scaled.x, scaled.y, block.x);
+    const u32 own = has_rows(g, &block, work.length);
     UNROLL
-    for (u32 r = 0; r < 2; r++) {
-        const u32 row = lane_row(g, r);
-        if (has_row(&block, row, work.length) && quad_lane() == 0) {
-            delta[block.x + row] = b->delta[r];
-            lse[block.x + row] = b->lse[r];
+    for (u32 r = 0; r < 2; r++)
+        if (own >> r & 1 && quad_lane() == 0) {
+            delta[8 * r] = b->delta[r];
+            lse[8 * r] = b->lse[r];
         }
-    }
 }
 
 /* ---- is |O| of some row as large as |V|? From 16 columns of the first step, four for each warp. ---- */
 
 enum { SMALL = 16 /* times |O|^2 is below |V|^2 where few keys do not dominate */ };
 
-DEVICE float square_halves(u32 x)
-{
-    return half_low(x) * half_low(x) + half_high(x) * half_high(x);
-}
-
-DEVICE float square_chunk(smem_t at)
-{
-    const struct u32x4 x = smem_get_u32x4(at);
-    return square_halves(x.x) + square_halves(x.y) + (square_halves(x.z) + square_halves(x.w));
-}
-
-/* |O|^2 of a row, the larger of the lane's two. */
-DEVICE float row_square(const struct warpgroup *g)
-{
-    float sum[2] = {0, 0};
-    UNROLL
-    for (u32 x = 0; x < 4 * PARTS; x++) {
-        const u32 row = lane_row(g, x % 2), chunk = 2 * quad_lane() + x / 2 % 2;
-        const u32 at = x / 4 * HOPPER_BOX_BYTES + 128 * row + 16 * (chunk ^ row % 8);
-        if (!(g->dead >> x % 2 & 1))
-            sum[x % 2] += square_chunk(own_rows(g, 2) + at);
-    }
-    return quad_max(larger(quad_sum(sum[0]), quad_sum(sum[1])));
-}
-
-/* |V|^2 of one column, by the eight lanes that share it; 0 where it does not count. */
-DEVICE float column_square(const struct warpgroup *g, u32 *counts)
+/* The part of |V|^2 of one column that the lane has, an eighth; 0 where the column does not count. */
+DEVICE float column_square(const struct warpgroup *g)
 {
     const u32 of = 4 * warp_index(g) + lane() / 8, column = of * 2 * g->k->slots;
     const u32 live = smem_get_u32(g->base + step_about_at(g->k, g->stage.at) + STEP_LIVE +
                                   4 * (column / SLOT_COLUMNS));
     float sum = 0;
-    *counts = live >> column % SLOT_COLUMNS & 1;
     UNROLL
-    for (u32 part = 0; part < PARTS; part++)
-        sum += square_chunk(column_operand(g, g->stage.at, 1) + part * column_part(g->k) +
-                            128 * column + 16 * (lane() % 8 ^ column % 8));
-    UNROLL
-    for (u32 with = 1; with < 8; with *= 2)
-        sum += SHUFFLE_XOR(sum, with);
-    return *counts ? sum : 0;
+    for (u32 part = 0; part < PARTS; part++) {
+        const struct u32x4 x =
+            smem_get_u32x4(column_operand(g, g->stage.at, 1) + part * column_part(g->k) +
+                           128 * column + 16 * (lane() % 8 ^ column % 8));
+        sum += square_chunk(&x);
+    }
+    return live >> column % SLOT_COLUMNS & 1 ? sum : 0;
 }
 
-/* Of all warps together: whether delta must be corrected. The first step is there, and stays. */
-DEVICE u32 needs_correction(const struct warpgroup *g)
+/* How many of the 16 columns count. */
+DEVICE u32 columns_counted(const struct warpgroup *g)
+{
+    u32 sampled = 0, count = 0;
+    UNROLL
+    for (u32 c = 0; c < SLOT_COLUMNS; c += 2 * g->k->slots)
+        sampled |= 1u << c;
+    UNROLL
+    for (u32 s = 0; s < g->k->slots; s++)
+        count += bit_count(sampled & smem_get_u32(g->base + step_about_at(g->k, g->stage.at) +
+                                                  STEP_LIVE + 4 * s));
+    return count;
+}
+
+/* Of all warps together: whether delta must be corrected. square: the larger |O|^2 of the lane's rows. The first step is
+   there, and stays. */
+DEVICE u32 needs_correction(const struct warpgroup *g, float square)
 {
     const smem_t all = item_about(g) + ITEM_VALUES + 32 * g->index;
-    float square, values = 0, columns = 0, mine;
-    u32 counts;
     mbarrier_wait(barrier_of(g, stage_full(g->k, g->stage.at, 0)), g->stage.phase);
-    square = column_square(g, &counts);
-    mine = square + SHUFFLE_XOR(square, 8);
-    mine += SHUFFLE_XOR(mine, 16);
-    const u32 count = bit_count(warp_or(counts << lane() / 8));
+    float values = column_square(g);
+    UNROLL
+    for (u32 with = 1; with < 32; with *= 2)
+        values += SHUFFLE_XOR(values, with);
+    UNROLL
+    for (u32 with = 4; with < 32; with *= 2)
+        square = larger(square, SHUFFLE_XOR(square, with));
     if (lane() == 0) {
-        smem_put_f32(all + 8 * warp_index(g), mine);
-        smem_put_f32(all + 8 * warp_index(g) + 4, (float)count);
+        smem_put_f32(all + 4 * warp_index(g), values);
+        smem_put_f32(all + 16 + 4 * warp_index(g), square);
     }
     warpgroup_sync(g);
-    UNROLL
-    for (u32 warp = 0; warp < 4; warp++) {
-        const struct f2 x = smem_get_f2(all + 8 * warp);
-        values += x.x;
-        columns += x.y;
-    }
-    const u32 large = ANY(SMALL * row_square(g) * columns > values || columns == 0);
-    warpgroup_sync(g);
-    if (lane() == 0)
-        smem_put_u32(all + 8 * warp_index(g), large);
-    warpgroup_sync(g);
-    u32 any = 0;
-    UNROLL
-    for (u32 warp = 0; warp < 4; warp++)
-        any |= smem_get_u32(all + 8 * warp);
-    return uniform(any);
+    const struct u32x4 v = smem_get_u32x4(all), o = smem_get_u32x4(all + 16);
+    const float sum = (float_of(v.x) + float_of(v.y)) + (float_of(v.z) + float_of(v.w));
+    const float most =
+        larger(larger(float_of(o.x), float_of(o.y)), larger(float_of(o.z), float_of(o.w)));
+    const u32 columns = columns_counted(g);
+    return uniform(SMALL * most * (float)columns > sum || columns == 0);
 }
 
 /* A part of a global row leaves both sums and its drift: only all parts together can be corrected. */
@@ -174,10 +181,11 @@ DEVICE u32 is_part(const struct warpgroup *g)
 }
 
 /* All steps, with what corrects delta where that is needed. */
-DEVICE void query_steps(struct backward *b, struct warpgroup *g, struct step_now *now)
+DEVICE void query_steps(struct backward *b, struct warpgroup *g, struct step_now *now,
+                        float square)
 {
     const u32 part = is_part(g);
-    if (now->last || !g->alive || !(part || needs_correction(g))) {
+    if (now->last || !g->alive || !(part || needs_correction(g, square))) {
         backward_steps(b, g, now);
         return;
     }
@@ -212,12 +220,13 @@ DEVICE void query_item(struct backward *b, struct warpgroup *g)
     sums_clear(&b->sum[1]);
     b->drift[0] = b->drift[1] = 0;
     now.last = !item_start(g);
+    float square = 0;
     if (g->alive) {
-        query_numbers(b, g);
+        square = query_numbers(b, g);
         read_held(b, g);
     }
     give_back_rows(g);
-    query_steps(b, g, &now);
+    query_steps(b, g, &now, square);
     query_numbers_store(b, g);
     query_store(b, g);
     item_end(g);
@@ -243,9 +252,8 @@ ENTRY_OF(attention_dq, QUERY_THREADS, QUERY_BLOCKS)(HOPPER_ARGS a)
     b.scale = a.a.scale * LOG2_E;
     turn_start(&g);
     NO_UNROLL
-    for (u32 round = 0; round * BLOCKS < work_count(&a); round++)
-        if (work_place(round) < work_count(&a))
-            query_item(&b, &g);
+    while (g.more)
+        query_item(&b, &g);
     bulk_wait();
 }
 

@@ -155,12 +155,10 @@ DEVICE u32 work_count(const struct hopper_args *a)
 
 /* ---- what the copying warp tells the warpgroups ---- */
 
-/* About a step: a mode for each warpgroup, then for each slot its live columns, then its first column, then whether the
-   step is the item's last. */
+/* About a step: of each slot its first column, then its live columns, then a mode for each warpgroup. */
 enum {
     STEP_LIVE = 16,
-    STEP_COLUMN = 32,
-    STEP_LAST = 48,
+    STEP_MODE = 32,
 
     MODE_NOTHING = 0,
     MODE_WHOLE = 1, /* every row sees every column of every slot */
@@ -168,13 +166,20 @@ enum {
         2, /* with bits for the slots that have something, and for those under a pattern: */
     MODE_SLOTS = 8,
     MODE_PATTERNS = 16,
+    MODE_LAST = 4,  /* and no step of the item follows */
+    MODE_CLEAR = 8, /* MODE_SOME: what rows do not see may be anything, even NaN */
+    MODE_NEVER =
+        ~MODE_LAST, /* a value that no mode has, and that the compiler cannot rule out */
 };
 
 /* About an item: for each warpgroup row0, two words of owned rows, flags; then what all have in common. */
 enum {
     ITEM_COMMON =
-        64, /* b, h, first tensor row, length; rows that exist, in_turn, whether there are steps */
+        64, /* b, h, first tensor row, length; rows that exist, in_turn, whether there are steps, whether another
+              item follows */
     ITEM_MORE = 80,
+    ITEM_PLACES =
+        96, /* queries: bytes from args.lse to LSE, from args.delta to delta and to LSE to base 2 */
     ITEM_VALUES = 128, /* dQ: of each warp of each warpgroup two numbers about V (queries.cu) */
 
     ROWS_THERE = 1,  /* the warpgroup has a row block */

@@ -37,16 +37,16 @@ struct warpgroup {
     struct ring rows, stage;
     u32 first_slot; /* with fewer slots at once: the first of these */
     u32 owed;       /* the rows of the last item are to be given back */
-    u32 cross,
-        in_turn; /* of the item: the sequence ends within the rows; warpgroups take turns */
-    u32 alive;   /* some of the rows take part: their operands are there */
-    u32 dead;    /* bit k: the lane's row k takes no part */
+    u32 more;       /* another item follows */
+    u32 in_turn;    /* of the item: warpgroups take turns */
+    u32 alive;      /* some of the rows take part: their operands are there */
+    u32 dead;       /* bit k: the lane's row k takes no part */
 };
 
 /* The step at hand. */
 struct step_now {
     u32 mode;
-    u32 held; /* read, and not yet given back */
+    u32 held; /* it has nothing, and is to be given back */
     u32 last; /* no step of the item follows */
 };
 
@@ -82,7 +82,8 @@ DEVICE struct warpgroup warpgroup_start(const struct hopper_args *a,
     g.index = uniform(THREAD / WARPGROUP);
     g.thread = THREAD % WARPGROUP;
     g.rows.at = g.rows.phase = g.stage.at = g.stage.phase = 0;
-    g.first_slot = g.owed = g.cross = g.in_turn = g.alive = g.dead = 0;
+    g.more = BLOCK < work_count(a);
+    g.first_slot = g.owed = g.in_turn = g.alive = g.dead = 0;
     return g;
 }
 
@@ -135,11 +136,12 @@ DEVICE u32 item_start(struct warpgroup *g)
     const u32 row0 = smem_get_u32(about + 16 * g->index);
     const u32 flags = smem_get_u32(about + 16 * g->index + 12);
     const u32 length = smem_get_u32(about + ITEM_COMMON + 12);
-    g->cross = uniform(flags & ROWS_CROSS);
+    const struct u32x4 told = smem_get_u32x4(about + ITEM_MORE);
     g->alive = uniform(flags & ROWS_THERE && row0 < length);
-    g->in_turn = g->k->in_turn ? uniform(smem_get_u32(about + ITEM_MORE + 4)) : 0;
+    g->in_turn = g->k->in_turn ? uniform(told.y) : 0;
+    g->more = uniform(told.w);
     g->dead = (row0 + lane_row(g, 0) >= length) | (row0 + lane_row(g, 1) >= length) << 1;
-    return uniform(smem_get_u32(about + ITEM_MORE + 8));
+    return uniform(told.z);
 }
 
 /* What was known about the item, read again: during the loop over steps registers are few. */
@@ -156,6 +158,22 @@ DEVICE struct work_item item_again(const struct warpgroup *g, struct u32x4 *bloc
     work.length = common.w;
     work.exist = smem_get_u32(about + ITEM_MORE);
     return work;
+}
+
+/* A number of the lane's row 0 that is so many bytes after `base`. Row 1 is 8 numbers further. */
+DEVICE float *number_place(const struct warpgroup *g, const float *base, u32 low, u32 high,
+                           u32 row0)
+{
+    u8 *at = (u8 *)base + ((u64)high << 32 | low);
+    return (float *)at + (row0 + lane_row(g, 0));
+}
+
+/* Bit k: the lane's row k is the item's own, and below `end`. A part of a global row has no second word. */
+DEVICE u32 has_rows(const struct warpgroup *g, const struct u32x4 *block, u32 end)
+{
+    const u32 second = CUT_ROWS && block->w & ROWS_PARTIAL ? 0 : block->z, row = lane_row(g, 0);
+    const u32 own = (warp_index(g) < 2 ? block->y : second) >> row % 32;
+    return (own & 1 && block->x + row < end) | (own >> 8 & 1 && block->x + row + 8 < end) << 1;
 }
 
 /* A part of a global row has no second word. */
@@ -192,19 +210,18 @@ DEVICE void step_read(const struct warpgroup *g, struct step_now *now)
 {
     const smem_t about = g->base + step_about_at(g->k, g->stage.at);
     mbarrier_wait(barrier_of(g, stage_full(g->k, g->stage.at, 0)), g->stage.phase);
-    now->mode = uniform(smem_get_u32(about + 4 * g->index));
-    now->last = uniform(smem_get_u32(about + STEP_LAST));
-    now->held = 1;
-    if (g->cross && now->mode == MODE_WHOLE)
-        now->mode = MODE_SOME | ((1u << g->k->slots) - 1) << MODE_SLOTS;
+    const u32 told = uniform(smem_get_u32(about + STEP_MODE + 4 * g->index));
+    now->mode = told & ~(u32)MODE_LAST;
+    now->last = told & MODE_LAST;
 }
 
 /* The mode of the next step; 0 at the end of the item, and where there is nothing. */
 DEVICE u32 step_next(const struct warpgroup *g, struct step_now *now)
 {
-    now->mode = MODE_NOTHING;
-    if (!now->last)
-        step_read(g, now);
+    if (now->last)
+        return MODE_NOTHING;
+    step_read(g, now);
+    now->held = now->mode == MODE_NOTHING;
     return now->mode;
 }
 
@@ -213,10 +230,9 @@ DEVICE void stage_give_back(const struct warpgroup *g, u32 stage, u32 operand)
     mbarrier_arrive_if(barrier_of(g, stage_empty(g->k, stage, operand)), lane() == 0);
 }
 
-DEVICE void step_done(struct warpgroup *g, struct step_now *now)
+DEVICE void step_done(struct warpgroup *g)
 {
     ring_advance(&g->stage, g->k->stages);
-    now->held = 0;
 }
 
 /* Passes over steps where the warpgroup has nothing; returns 0 at the end of the item. A step is given back only when it is
@@ -225,16 +241,17 @@ DEVICE u32 step_find(struct warpgroup *g, struct step_now *now)
 {
     NO_UNROLL
     while (1) {
-        if (!now->held && !step_next(g, now) && !now->held)
-            return 0;
-        if (now->mode)
+        if (!now->held && step_next(g, now))
             return 1;
+        if (!now->held)
+            return 0;
         if (g->k->stage_parts == 2)
             mbarrier_wait(barrier_of(g, stage_full(g->k, g->stage.at, 1)), g->stage.phase);
         UNROLL
         for (u32 operand = 0; operand < g->k->stage_parts; operand++)
             stage_give_back(g, g->stage.at, operand);
-        step_done(g, now);
+        step_done(g);
+        now->held = 0;
     }
 }
 

@@ -10,11 +10,16 @@
 
 /* Descriptor of an operand in shared memory under the swizzle of 128 bytes: rows of 128 bytes, groups of 8 rows 1024 bytes
    apart. k contiguous: the next 16 of k are 32 bytes further. n contiguous: the next 16 of k are 2048 bytes further, and
-   `leading` is the distance in bytes between parts of 64 columns. */
+   `leading` is the distance in bytes between parts of 64 columns. Addresses are below 2^18. */
 DEVICE u64 matrix_descriptor(u32 at, u32 leading)
 {
-    return (u64)((at & 0x3ffff) >> 4) | (u64)(leading >> 4) << 16 | (u64)(1024 >> 4) << 32 |
-           (u64)1 << 62;
+    return (u64)(at >> 4) | (u64)(leading >> 4) << 16 | (u64)(1024 >> 4) << 32 | (u64)1 << 62;
+}
+
+/* Descriptor of the operand so many bytes further, by one addition to the low word. */
+DEVICE u64 matrix_further(u64 descriptor, u32 bytes)
+{
+    return (descriptor & 0xffffffff00000000u) | (u32)((u32)descriptor + (bytes >> 4));
 }
 
 #ifndef MASKC_EMULATION

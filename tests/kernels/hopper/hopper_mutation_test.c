@@ -17,7 +17,7 @@ enum { FAULTS = sizeof kernel_faults / sizeof *kernel_faults, ORDERS = 3 };
 static const struct kernel_case subjects[SUBJECTS] = {
     [WIDE] = {"causal", 400, 1, BF16(64), HOPPER("wide")},
     [NARROW] = {"random(0.05, seed=4)|window(40)", 150, 1, BF16(64), HOPPER("narrow")},
-    [SCATTERED] = {"random(0.01, seed=4)|diagonal(0)|rows(5,30,77)|columns(9)", 230, 1, BF16(64), HOPPER("four")},
+    [SCATTERED] = {"diagonal(0)|rows(5,140,277,350)|columns(9,150)", 360, 1, BF16(64), HOPPER("four")},
     [DEEP] = {"causal", 200, 1, BF16(128), HOPPER("deep")},
     [CUT] = {"rows(5,1620)|columns(7)|diagonal(0)", 1700, 1, BF16(64), HOPPER("narrow")},
 };
