@@ -88,6 +88,13 @@ static const struct kernel_fault kernel_faults[] = {
     {SCATTERED, "clip_step",      "c->alive >> place / 4 % 4 & 1", "1"},
     {WIDE,      "step_operands",  "mode & MODE_CLEAR", "0"},
     {SCATTERED, "load_patterns",  "(i->word - ABI_SLOT_PATTERN)", "(i->word - ABI_SLOT_PATTERN + 1)"},
+    /* which work, which step, which is the last */
+    {WIDE,      "entry_of",       "left < batch ? entry : entry + 1", "entry"},
+    {WIDE,      "tell_step",      "last ? MODE_LAST : 0", "0"},
+    {WIDE,      "copy_work",      "if (!last)", "if (0)"},
+    {NARROW,    "copy_works",     "next < count", "1"},
+    {WIDE,      "walk_next",      "i->row += (i32)on;", ""},
+    {NARROW,    "load_numbers",   "c->k->slots, row[0]", "1, row[0]"},
     /* turns, and parts of global rows */
     {WIDE,      "turn_pass",      "turn_give(g, g->index);", ";"},
     {WIDE,      "turn_start",     "turn_give(g, g->index);", ";"},
