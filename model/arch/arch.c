@@ -4,6 +4,7 @@
 
 static const struct arch *const all[] = {
     &arch_bert,
+    &arch_distilbert,
 };
 
 const struct arch *arch_find(const char *model_type)
@@ -50,12 +51,17 @@ const struct parameter_row *arch_parameter(const struct arch *a, enum parameter_
     return NULL;
 }
 
-enum norm_place arch_norm_of(const struct arch *a, enum block_kind kind)
+const struct block *arch_block(const struct arch *a, enum block_kind kind)
 {
     uint32_t k = 0;
     while (k + 1 < a->blocks && a->block[k].kind != kind)
         k++;
-    return a->block[k].norm;
+    return &a->block[k];
+}
+
+enum norm_place arch_norm_of(const struct arch *a, enum block_kind kind)
+{
+    return arch_block(a, kind)->norm;
 }
 
 bool arch_blocks_are(const struct arch *a, const struct block *list, uint32_t count)

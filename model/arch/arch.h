@@ -56,15 +56,23 @@ enum norm_place {
 struct block {
     enum block_kind kind;
     enum norm_place norm;
+    bool keeps; /* f(x) does not drop out in training */
 };
 enum { BLOCKS_MOST = 2 }; /* attention, then feed forward */
+
+/* What the pooler is: the encoder's (tanh follows), or the first linear of a classifier (ReLU follows), which no other
+   head and no sentence vector reads. */
+enum pooler_kind { POOLER_OF_ENCODER, POOLER_OF_CLASSIFIER };
 
 struct arch {
     const char *model_type; /* of config.json */
     const char *title;      /* for messages */
     const char *tokenizer;  /* class of transformers */
-    const char *prefix;     /* of the encoder's tensors where the model has a head: "bert." */
-    const char *layer;      /* printf format of a layer's prefix, with its number */
+    const char *activation; /* key of the feed forward's */
+    enum pooler_kind pooler;
+    uint32_t prefixed;  /* parts whose tensors have the prefix where the model has a head */
+    const char *prefix; /* of the encoder's tensors where the model has a head: "bert." */
+    const char *layer;  /* printf format of a layer's prefix, with its number */
 
     /* Tables; those of texts and rows end with a null name or key. */
     const struct arch_class *classes; /* the first is the bare encoder */
@@ -83,6 +91,7 @@ struct arch {
 
 /* The architectures; arch.c lists them. */
 extern const struct arch arch_bert;
+extern const struct arch arch_distilbert;
 /* A program may bring more, in a list that ends with null. */
 extern const struct arch *const arch_own[] __attribute__((weak));
 
@@ -96,7 +105,8 @@ const struct arch_class *arch_class_find(const struct arch *a, const char *name)
 const struct arch_class *arch_class_of(const struct arch *a, uint32_t parts);
 /* A parameter's row; null where the architecture has none. */
 const struct parameter_row *arch_parameter(const struct arch *a, enum parameter_id id);
-/* Where the norm of the layer's block of this kind is. */
+/* The layer's block of this kind, and where its norm is. */
+const struct block *arch_block(const struct arch *a, enum block_kind kind);
 enum norm_place arch_norm_of(const struct arch *a, enum block_kind kind);
 /* Is a layer these blocks? */
 bool arch_blocks_are(const struct arch *a, const struct block *list, uint32_t count);

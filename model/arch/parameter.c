@@ -102,7 +102,7 @@ bool parameter_name(const struct arch *a, const char *file_name, char ret[PARAME
 void parameter_file_name(const struct parameter *p, const struct model_config *c,
                          char ret[PARAMETER_NAME_BYTES])
 {
-    bool inner = p->part & (PART_ENCODER | PART_POOLER);
+    bool inner = p->part & c->arch->prefixed;
     bool plain = !*c->architecture || !strcmp(c->architecture, c->arch->classes->name);
     snprintf(ret, PARAMETER_NAME_BYTES, "%s%.88s", inner && !plain ? c->arch->prefix : "",
              p->name);

@@ -30,7 +30,7 @@ const char *activation_name(enum activation a)
     return "?";
 }
 
-int activation_parse(const char *name, enum activation *ret, struct error *e)
+int activation_parse(const char *key, const char *name, enum activation *ret, struct error *e)
 {
     for (size_t k = 0; k < COUNT(activations); k++)
         if (!strcmp(activations[k].name, name)) {
@@ -38,9 +38,9 @@ int activation_parse(const char *name, enum activation *ret, struct error *e)
             return 0;
         }
     return error_set(e, ERROR_INPUT,
-                     "hidden_act '%.60s' is not supported: gelu, gelu_new, gelu_pytorch_tanh, "
+                     "%s '%.60s' is not supported: gelu, gelu_new, gelu_pytorch_tanh, "
                      "relu or silu is expected",
-                     name);
+                     key, name);
 }
 
 static int take_size(const json_t *json, const struct arch_size *s, struct model_config *c,
@@ -145,10 +145,10 @@ static int take_class(const json_t *json, struct model_config *c, struct error *
 static int take_texts(const json_t *json, struct model_config *c, struct error *e)
 {
     const json_t *mask = json_object_get(json, "maskc");
-    const char *act = "gelu";
+    const char *act = "gelu", *key = c->arch->activation;
     c->dtype = c->problem = "";
-    if (json_take_text(json, "hidden_act", &act, e) < 0 ||
-        activation_parse(act, &c->activation, e) < 0 ||
+    if (json_take_text(json, key, &act, e) < 0 ||
+        activation_parse(key, act, &c->activation, e) < 0 ||
         json_take_text(json, "torch_dtype", &c->dtype, e) < 0 ||
         json_take_text(json, "dtype", &c->dtype, e) < 0 ||
         json_take_text(json, "problem_type", &c->problem, e) < 0)

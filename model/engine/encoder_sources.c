@@ -3,6 +3,7 @@
    do not take are padded with zeros: rows of query, key and value, columns of the output. */
 #include "model/engine/encoder_sources.h"
 #include "masks/base/memory.h"
+#include "model/arch/arch.h"
 #include <stdlib.h>
 #include <string.h>
 
@@ -192,7 +193,7 @@ static void add_pooler(const struct walk *w)
     static const struct pair of = {PARAMETER_POOLER_WEIGHT, PARAMETER_POOLER_BIAS, 0};
     struct linear_source s = plain(w, of, &w->c->pooler);
     s.shape.y = w->g->dtype;
-    s.shape.after = AFTER_TANH;
+    s.shape.after = w->g->config.arch->pooler == POOLER_OF_ENCODER ? AFTER_TANH : AFTER_RELU;
     s.twin = &w->c->pooler_twin;
     add_linear(w, &s);
 }

@@ -20,6 +20,16 @@ static bool norms_first(const struct graph *p, enum block_kind kind)
     return arch_norm_of(p->g->config.arch, kind) == NORM_BEFORE;
 }
 
+uint32_t graph_output_site(const struct arch *a, uint32_t layer)
+{
+    return arch_block(a, BLOCK_ATTENTION)->keeps ? SITE_NONE : 1 + 2 * layer;
+}
+
+uint32_t graph_outer_site(const struct arch *a, uint32_t layer)
+{
+    return arch_block(a, BLOCK_FEED)->keeps ? SITE_NONE : 2 + 2 * layer;
+}
+
 /* ---- norms ---- */
 
 struct op_norm graph_attention_norm(const struct graph *p, uint32_t layer)
@@ -78,7 +88,7 @@ struct op_close graph_attention_close(const struct graph *p, uint32_t layer)
         .l = &l->output,
         .twin = &l->twin.output,
         .parameters = {PARAMETER_OUTPUT_WEIGHT, PARAMETER_OUTPUT_BIAS, layer, 1, OP_HEADS_IN},
-        .site = site_output(layer),
+        .site = graph_output_site(p->g->config.arch, layer),
         .phase = PHASE_OUTPUT,
         .x = t->context,
         .residual = t->hidden,
@@ -109,7 +119,7 @@ struct op_close graph_feed_close(const struct graph *p, uint32_t layer)
         .l = l->outer,
         .twin = l->twin.outer,
         .parameters = {PARAMETER_OUTER_WEIGHT, PARAMETER_OUTER_BIAS, layer, 1, OP_NO_HEADS},
-        .site = site_outer(layer),
+        .site = graph_outer_site(p->g->config.arch, layer),
         .phase = PHASE_FEED_FORWARD,
         .x = t->inner,
         .residual = t->middle,

@@ -5,16 +5,10 @@
 #include "model/engine/encoder.h"
 #include "model/graph/tape.h"
 
-/* Sites of dropout; attention's own has the layer's seed. */
-enum { SITE_EMBEDDINGS };
-static inline uint32_t site_output(uint32_t layer)
-{
-    return 1 + 2 * layer;
-}
-static inline uint32_t site_outer(uint32_t layer)
-{
-    return 2 + 2 * layer;
-}
+/* Sites of dropout; attention's own has the layer's seed. NONE: nothing drops out. */
+enum { SITE_EMBEDDINGS, SITE_NONE = INT32_MAX };
+uint32_t graph_output_site(const struct arch *a, uint32_t layer); /* of the attention block */
+uint32_t graph_outer_site(const struct arch *a, uint32_t layer);  /* of the feed forward */
 
 struct graph {
     const struct engine *g;

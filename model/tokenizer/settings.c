@@ -258,7 +258,8 @@ bool settings_have_role(const struct tokenizer_settings *s, const char *text)
 
 static int check_class(const json_t *config, struct error *e)
 {
-    static const char *const known[] = {"BertTokenizer", "BertTokenizerFast",
+    static const char *const known[] = {"BertTokenizer",           "BertTokenizerFast",
+                                        "DistilBertTokenizer",     "DistilBertTokenizerFast",
                                         "PreTrainedTokenizerFast", "TokenizersBackend"};
     const char *name = NULL;
     if (json_take_text(config, "tokenizer_class", &name, e) < 0)

@@ -39,7 +39,8 @@ void subject_begin(struct train_subject *s, const struct subject_options *o)
                                            .transform = o->transform,
                                            .dtype = o->dtype,
                                            .threads = o->threads,
-                                           .parts = PART_MLM | PART_POOLER | PART_NSP,
+                                           .parts = PART_MLM |
+                                                    (o->no_pairs ? 0 : PART_POOLER | PART_NSP),
                                            .trains = true,
                                            .dropout = true};
     *s = (struct train_subject){.engine = engine_load(random_folder, &options, &e)};

@@ -46,7 +46,7 @@ static const struct command commands[] = {
      O(WORDS) | O(PREP_LENGTH) | O(OUTPUT) | O(PAIRING) | O(SHORT) | O(DUPE) | O(HELD_OUT) | O(JOBS) | O(SEED) | O(SPLIT) |
      O(STATS) | O(COMPAT) | O(JSON), 1, MAX_ARGUMENTS, command_prep},
     {"pretrain", "DIR", "a model trained on masked words and next sentences",
-     "DIR is any BERT; heads that it lacks are initialised. RUN is a new model's folder that transformers loads at any "
+     "DIR is any BERT or DistilBERT; heads that it lacks are initialised. RUN is a new model's folder that transformers loads at any "
      "time, with run.json (the options), log.jsonl (a line each step) and state/ (what --resume reads). One of --steps, "
      "--tokens, --minutes says how long. The same command gives the same bits for any number of threads, also where it "
      "was killed and goes on with --resume. SIGTERM and SIGINT save and exit with 4; a loss that is not finite ends the "

@@ -88,7 +88,7 @@ const struct option_row option_rows[OPTION_COUNT] = {
     [OPTION_RANKS]      = {"ranks", 0, "N", "Processes that train together. Only 1 is supported, which ignores the variables of a launcher", 0, VALUE_COUNT, AT(ranks)},
     [OPTION_OVERFIT]    = {"overfit-one-batch", 0, 0, "Train on the first batch alone, to see the loss go to 0 (no dropout unless given)", 0, VALUE_FLAG, AT(overfit)},
     [OPTION_SAVE_GRADIENTS] = {"save-gradients", 0, "FILE", "Write the last step's gradients and batch as safetensors", 0, VALUE_TEXT, AT(save_gradients)},
-    [OPTION_OBJECTIVE]  = {"objective", 0, "O", "mlm+nsp or mlm (default: mlm+nsp where DATA has pairs)", 0, VALUE_TEXT, AT(objective)},
+    [OPTION_OBJECTIVE]  = {"objective", 0, "O", "mlm+nsp or mlm (default: mlm+nsp where DATA has pairs and the model that head)", 0, VALUE_TEXT, AT(objective)},
     [OPTION_MLM_PROBABILITY] = {"mlm-probability", 0, "P", "Share of the tokens that are masked (default 0.15)", 0, VALUE_REAL, AT(mlm_probability), .given = AT(mlm_probability_given)},
     [OPTION_MORE_POSITIONS] = {"positions", 0, "N", "Extend the model to N positions", 0, VALUE_COUNT, AT(positions)},
     [OPTION_DROP]       = {"drop", 0, "WHAT", "Take entries out of the mask: diagonal, or random:K of each layer and head", 0, VALUE_TEXT, AT(drop)},

@@ -2,6 +2,7 @@
 #include "model/train/run/run_setup.h"
 #include "masks/base/memory.h"
 #include "masks/base/text.h"
+#include "model/arch/arch.h"
 #include "model/checkpoint/json.h"
 #include "model/train/flops.h"
 #include "model/train/run/run_model.h"
@@ -52,7 +53,7 @@ static int check_data(const struct run *r, const struct model_config *c, struct 
                          "--objective mlm+nsp: %s has no pairs; prep with --pairing nsp makes "
                          "them",
                          r->options.data);
-    return h->pairing == PAIRING_NEXT && c->types < 2
+    return h->pairing == PAIRING_NEXT && c->types == 1
                ? error_set(e, ERROR_INPUT, "%s has pairs, the model one type of token",
                            r->options.data)
                : 0;
@@ -77,8 +78,10 @@ static void resolve(struct run *r, const struct model_config *c)
     if (o->attention_dropout < 0)
         o->attention_dropout = o->overfit ? 0 : c->attention_dropout;
     if (o->objective == OBJECTIVE_DATA)
-        o->objective =
-            r->data->header->pairing == PAIRING_NEXT ? OBJECTIVE_PAIRS : OBJECTIVE_WORDS;
+        o->objective = r->data->header->pairing == PAIRING_NEXT &&
+                               arch_parameter(c->arch, PARAMETER_NSP_WEIGHT)
+                           ? OBJECTIVE_PAIRS
+                           : OBJECTIVE_WORDS;
     const double of_step = (double)tokens_of(r->data) / (double)r->data->count * o->batch;
     r->pretrainer.schedule = (struct schedule){
         .decay = o->decay,

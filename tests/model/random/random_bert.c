@@ -28,6 +28,7 @@ const struct bert_case bert_cases[] = {
     {"sparsegen, sparse",  2, 64, 4, "gelu",     "strided(8)",      "sparsegen=-1", -1},
     {"norms first",        2, 64, 4, "gelu",     "longformer(5,2)", "softmax",     0, "toy"},
     {"norms first, heads of 26", 1, 52, 2, "silu", "dense",         "softmax",     0, "toy"},
+    {"no dropout after attention, no types", 2, 64, 4, "gelu", "window(5)", "softmax", 0, "distilbert"},
     {NULL},
 };
 /* clang-format on */
@@ -98,6 +99,15 @@ static json_t *bert_config(const struct bert_case *k, uint32_t types)
                      "type_vocab_size", (int)types, "hidden_act", k->act);
 }
 
+static json_t *distilbert_config(const struct bert_case *k)
+{
+    return json_pack("{s:[s], s:s, s:i, s:i, s:i, s:i, s:i, s:i, s:s}", "architectures",
+                     "DistilBertForMaskedLM", "model_type", "distilbert", "vocab_size",
+                     VOCABULARY, "dim", (int)k->hidden, "n_layers", (int)k->layers, "n_heads",
+                     (int)k->heads, "hidden_dim", (int)intermediate(k->hidden),
+                     "max_position_embeddings", POSITIONS, "activation", k->act);
+}
+
 static void make_model(json_t *json)
 {
     struct model_config c = {0};
@@ -124,12 +134,14 @@ void random_model(uint32_t layers, uint32_t hidden, uint32_t heads, uint32_t typ
 
 void random_model_of(const struct bert_case *c)
 {
-    make_model(c->type ? toy_config(c) : bert_config(c, 2));
+    make_model(!c->type                  ? bert_config(c, 2)
+               : !strcmp(c->type, "toy") ? toy_config(c)
+                                         : distilbert_config(c));
 }
 
 void batch_suit(struct batch *b, const struct model_config *c)
 {
-    for (uint32_t k = 0; k < SEQUENCES && c->types < 2; k++)
+    for (uint32_t k = 0; k < SEQUENCES && c->types == 1; k++)
         b->list[k].first_part = b->list[k].count;
 }
 

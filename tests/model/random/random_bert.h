@@ -12,7 +12,7 @@ struct bert_case {
     uint32_t layers, hidden, heads;
     const char *act, *mask, *transform;
     double lambda;
-    const char *type; /* "toy" (toy_arch.h); null: BERT */
+    const char *type; /* "toy" (toy_arch.h), "distilbert"; null: BERT */
 };
 extern const struct bert_case bert_cases[]; /* ends with a null name */
 
@@ -38,7 +38,7 @@ struct batch {
 };
 /* Lengths from 1 to POSITIONS, pairs among them. */
 void batch_make(struct batch *b);
-/* No pairs where the model has no second type. */
+/* No pairs where the model has one type. */
 void batch_suit(struct batch *b, const struct model_config *c);
 uint32_t batch_tokens(const struct batch *b);
 

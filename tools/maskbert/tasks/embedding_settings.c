@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "tools/maskbert/tasks/embedding_settings.h"
+#include "model/arch/arch.h"
 #include <string.h>
 
 static int read_prompt(const struct options *o, struct embedding_settings *s, struct error *e)
@@ -42,6 +43,9 @@ int embedding_check(const struct embedding_settings *s, const struct engine *g, 
         return error_set(e, ERROR_INPUT,
                          "sentence_bert_config.json: do_lower_case true with a cased tokenizer "
                          "is not supported");
+    if (s->how.pooling == POOLING_POOLER && g->config.arch->pooler != POOLER_OF_ENCODER)
+        return error_set(e, ERROR_INPUT, "pooling pooler: %s has none; mean or cls is expected",
+                         g->config.arch->title);
     return 0;
 }
 

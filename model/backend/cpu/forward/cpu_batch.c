@@ -141,7 +141,7 @@ uint64_t gradients_attention_seed(uint64_t seed, uint32_t layer)
 
 struct row_dropout training_dropout(const struct training *t, uint32_t site)
 {
-    const uint32_t below = (uint32_t)lrint(t->hidden_dropout * 65536);
+    const uint32_t below = site == SITE_NONE ? 0 : (uint32_t)lrint(t->hidden_dropout * 65536);
     return (struct row_dropout){t->seed, site, below, 65536.0f / (float)(65536 - below)};
 }
 

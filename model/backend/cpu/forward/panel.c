@@ -81,7 +81,7 @@ static void norm(const struct part *part, const struct norm_step *n)
 static void drop_sum(const struct part *part, uint32_t site)
 {
     const struct training *t = part->p->training;
-    if (!t || t->hidden_dropout <= 0)
+    if (!t || t->hidden_dropout <= 0 || site == SITE_NONE)
         return;
     const struct row_dropout d = training_dropout(t, site);
     float *sum = part->workspace->sum;
@@ -301,13 +301,13 @@ int panel_layer(const struct part *part, uint32_t layer)
                     workspace->sum, &workspace->product) < 0)
         return -1;
     lap(part, PHASE_OUTPUT, &since);
-    drop_sum(part, site_output(layer));
+    drop_sum(part, graph_output_site(p->g->config.arch, layer));
     norm(part, &output);
     lap(part, PHASE_NORMS, &since);
     if (feed(part, layer) < 0)
         return -1;
     lap(part, PHASE_FEED_FORWARD, &since);
-    drop_sum(part, site_outer(layer));
+    drop_sum(part, graph_outer_site(p->g->config.arch, layer));
     norm(part, &outer);
     lap(part, PHASE_NORMS, &since);
     return 0;

@@ -188,7 +188,7 @@ struct close_work {
 static void drop(const struct part *part, uint32_t site)
 {
     const struct training *t = part->p->training;
-    if (!t || t->hidden_dropout <= 0)
+    if (!t || t->hidden_dropout <= 0 || site == SITE_NONE)
         return;
     const struct row_dropout d = training_dropout(t, site);
     float *sum = part->workspace->sum;

@@ -139,12 +139,12 @@ static int panel_to_context(const struct part *part, uint32_t layer)
     const struct panel_sums s = panel_sums_of(p, part->panel);
     const struct residual_back outer = {
         {&l->outer_norm, &t->outer_norm, s.outer_gain, s.outer_shift},
-        site_outer(layer),
+        graph_outer_site(p->g->config.arch, layer),
         b->d_outer,
         s.outer_bias};
     const struct residual_back output = {
         {&l->output_norm, &t->output_norm, s.output_gain, s.output_shift},
-        site_output(layer),
+        graph_output_site(p->g->config.arch, layer),
         b->d_output,
         s.output_bias};
     memset(s.outer_gain, 0, panel_sums_size(p->g) * sizeof(float));
