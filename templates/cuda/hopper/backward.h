@@ -166,7 +166,7 @@ DEVICE void step_operands(struct backward *b, const struct warpgroup *g,
     hold_all_sums(b, g);
 }
 
-DEVICE void step_end(struct backward *b, struct warpgroup *g, struct step_now *now)
+DEVICE void step_end(struct backward *b, struct warpgroup *g)
 {
     b->last = g->stage;
     b->pending = 1;
@@ -201,7 +201,7 @@ DEVICE void backward_step(struct backward *b, struct warpgroup *g, struct step_n
     step_operands(b, g, &s, now->mode);
     wgmma_fence();
     issue_sums(b, g);
-    step_end(b, g, now);
+    step_end(b, g);
 }
 
 /* All steps of the item. Before a step with nothing the last one is given back: else warpgroups might wait for each other. */

@@ -128,7 +128,7 @@ DEVICE void step_softmax(struct forward *f, struct warpgroup *g, struct scores *
 
 /* P as operand; the step's stage becomes the last one. */
 DEVICE void step_keep(struct forward *f, struct warpgroup *g, struct scores *s,
-                      const struct kept *kept, struct step_now *now)
+                      const struct kept *kept)
 {
     kept_apply(kept, g, s);
     scores_pack(&f->p, s, g->k);
@@ -155,7 +155,7 @@ DEVICE void forward_first(struct forward *f, struct warpgroup *g, struct step_no
     stage_give_back(g, g->stage.at, 0);
     step_softmax(f, g, &s, now->mode, &words, alpha);
     rescale(&f->o, alpha);
-    step_keep(f, g, &s, &kept, now);
+    step_keep(f, g, &s, &kept);
     give_back_rows(g);
 }
 
@@ -186,7 +186,7 @@ DEVICE void forward_step(struct forward *f, struct warpgroup *g, struct step_now
     keep_rows(f, g, now->mode);
     stage_give_back(g, f->last.at, 1);
     rescale(&f->o, alpha);
-    step_keep(f, g, &s, &kept, now);
+    step_keep(f, g, &s, &kept);
 }
 
 /* P V of the last of several steps. */
