@@ -15,16 +15,10 @@
 struct engine;
 struct engine_workspace;
 struct sequence;
-/* model/gradients/gradients.h */
-struct gradients_request;
-struct batch_loss;
-struct gradients_sizes;
-struct gradients_memory;
-struct gradients_array;
+struct training_backend; /* model/backend/training.h */
 
 struct backend_state;     /* an open backend; each has its own */
 struct backend_workspace; /* memory of a caller's forward passes; each has its own */
-struct backend_training;  /* the same for gradients */
 struct gpu_driver;
 
 struct backend_options {
@@ -84,16 +78,9 @@ struct backend {
     /* A copy of these values as elements of a type. Null with *e set, and where there is but an outline. */
     void *(*keep)(struct backend_state *s, enum element type, const float *value,
                   uint64_t count, struct error *e);
-    /* weight: [out, in]; bias: [out]. Neither is kept; null: zeros, where `repack` is there to follow. */
+    /* weight: [out, in]; bias: [out]. Neither is kept; null: zeros, where training->repack() follows. */
     int (*pack)(struct backend_state *s, const struct linear_shape *shape, const float *weight,
                 const float *bias, struct linear *ret, struct error *e);
-
-    /* New values for what `keep` or `pack` made, in place. Different weights may be written at once. Null: the
-       backend does not train. */
-    void (*refill)(struct backend_state *s, void *kept, enum element type, const float *value,
-                   uint64_t count);
-    int (*repack)(struct backend_state *s, const struct linear *l,
-                  const struct weight_view *weight, const float *bias, struct error *e);
 
     /* ---- forward pass and heads ---- */
     /* The last hidden states stay where the backend has them until `fetch`; heads need none. */
@@ -106,17 +93,7 @@ struct backend {
 
     void (*workspace_finish)(struct backend_workspace *w); /* null is fine */
 
-    /* ---- training: null where a backend does not train ---- */
-    struct backend_training *(*training_new)(const struct engine *g);
-    void (*training_destroy)(struct backend_training *m);
-    /* Implements gradients_compute(), which has checked the request. */
-    int (*train)(const struct gradients_request *r, struct backend_training *m,
-                 struct batch_loss *loss, struct error *e);
-    /* What the bits of its results depend on beside the request: instructions, libraries. The caller frees it. */
-    char *(*training_identity)(const struct engine *g);
-    int (*training_memory)(const struct engine *g, const struct gradients_sizes *s,
-                           struct gradients_memory *ret, struct error *e);
-    void (*training_attention)(const struct backend_training *m, struct gradients_array *ret);
+    const struct training_backend *training; /* null: the backend does not train */
 };
 
 extern const struct backend backend_cpu, backend_cuda, backend_emulated;

@@ -13,6 +13,8 @@ struct tensor {
     enum element element;
     const void *data; /* row-major, perhaps unaligned; null: the file has none */
     void *own;        /* the same where it is our own memory, else null */
+    bool
+        on_device; /* data is in an array of a backend (model/gradients/state.h), f32: read it with array_read() */
 };
 
 struct weights {
@@ -46,7 +48,7 @@ void weights_release(const struct weights *w);
 struct tensor *weights_get(const struct weights *w, enum parameter_id id, uint32_t layer);
 /* By the parameter's name, which is its architecture's; null: not there. */
 struct tensor *weights_find(const struct weights *w, const char *name);
-/* count elements from the first; data must be there. */
+/* count elements from the first; data must be there, and on the host. */
 void tensor_to_f32(const struct tensor *t, uint64_t first, uint64_t count, float *ret);
 
 /* The dtype that most elements have. */

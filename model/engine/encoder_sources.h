@@ -40,8 +40,11 @@ struct encoder_sources {
 void encoder_sources_list(struct engine *g, struct encoder_sources *ret);
 void encoder_sources_finish(struct encoder_sources *s);
 
-/* As the products want it: weight [shape.out, shape.in], bias [shape.out]. */
-void linear_source_read(const struct linear_source *s, float *weight, float *bias);
-/* Where the tensors hold it just so, as f32; false: they do not. */
+/* As the products want it, on the host: weight [shape.out, shape.in], bias [shape.out]. d: where tensors are on a device;
+   else null. */
+struct training_device;
+int linear_source_read(const struct linear_source *s, const struct training_device *d,
+                       float *weight, float *bias, struct error *e);
+/* Where arrays of the device hold it just so; false: they do not. */
 bool linear_source_view(const struct linear_source *s, struct weight_view *weight,
                         const float **bias);

@@ -2,6 +2,7 @@
 /* From the tensors of the model to the weights that the backend holds: packed when an engine is loaded, and again in
    place when training has changed them. */
 #include "masks/base/memory.h"
+#include "model/backend/training.h"
 #include "model/engine/encoder_sources.h"
 #include <omp.h>
 #include <stdlib.h>
@@ -57,17 +58,17 @@ static int keep(const struct build *b, const struct kept_source *s)
 static int pack_twin(const struct build *b, const struct linear_source *s)
 {
     const struct linear_shape shape = twin_shape(s);
-    const struct weight_view transposed = {b->weight, 1, s->shape.in};
+    const struct weight_view transposed = {b->weight, 1, s->shape.in, true};
     const struct encoder *c = b->c;
     if (c->backend->pack(c->state, &shape, NULL, NULL, s->twin, b->e) < 0)
         return -1;
-    return c->backend->repack(c->state, s->twin, &transposed, NULL, b->e);
+    return c->backend->training->repack(c->state, s->twin, &transposed, NULL, b->e);
 }
 
 static int pack(const struct build *b, const struct linear_source *s)
 {
-    linear_source_read(s, b->weight, b->bias);
-    if (b->c->backend->pack(b->c->state, &s->shape, b->weight, b->bias, s->linear, b->e) < 0)
+    if (linear_source_read(s, NULL, b->weight, b->bias, b->e) < 0 ||
+        b->c->backend->pack(b->c->state, &s->shape, b->weight, b->bias, s->linear, b->e) < 0)
         return -1;
     return s->twin ? pack_twin(b, s) : 0;
 }
@@ -138,63 +139,87 @@ int encoder_pack(struct engine *g, struct error *e)
 
 /* ---- again ---- */
 
-static int repack_view(const struct encoder *c, const struct linear_source *s, bool twin,
-                       const struct weight_view *weight, const float *bias)
+/* One thread's work: a linear or its twin. */
+struct again {
+    const struct encoder *c;
+    const struct linear_source *source;
+    bool twin;
+    struct error *e;
+};
+
+static int repack_view(const struct again *a, const struct weight_view *weight,
+                       const float *bias)
 {
-    const struct weight_view transposed = {weight->value, weight->column, weight->row};
-    return twin ? c->backend->repack(c->state, s->twin, &transposed, NULL, NULL)
-                : c->backend->repack(c->state, s->linear, weight, bias, NULL);
+    const struct weight_view transposed = {weight->value, weight->column, weight->row,
+                                           weight->on_host};
+    const struct training_backend *to = a->c->backend->training;
+    return a->twin ? to->repack(a->c->state, a->source->twin, &transposed, NULL, a->e)
+                   : to->repack(a->c->state, a->source->linear, weight, bias, a->e);
 }
 
-/* A linear or its twin, straight from the tensors where they hold it just so. */
-static int repack(const struct encoder *c, const struct linear_source *s, bool twin)
+/* By way of the host. */
+static int repack_read(const struct again *a)
 {
-    struct weight_view view;
-    const float *bias;
-    if (linear_source_view(s, &view, &bias))
-        return repack_view(c, s, twin, &view, bias);
+    const struct linear_source *s = a->source;
+    const struct training_device d = {a->c->backend->training, a->c->state};
     float *weight = memory_new((size_t)s->shape.in * s->shape.out, sizeof *weight),
-          *scratch = memory_new(s->shape.out, sizeof *scratch);
-    linear_source_read(s, weight, scratch);
-    view = (struct weight_view){weight, s->shape.in, 1};
-    int r = repack_view(c, s, twin, &view, scratch);
+          *bias = memory_new(s->shape.out, sizeof *bias);
+    const struct weight_view view = {weight, s->shape.in, 1, true};
+    int r = linear_source_read(s, &d, weight, bias, a->e);
+    if (r == 0)
+        r = repack_view(a, &view, bias);
     free(weight);
-    free(scratch);
+    free(bias);
     return r;
 }
 
-static void refill(const struct encoder *c, const struct kept_source *s)
+/* Straight from the device's arrays where they hold it just so. */
+static int repack(const struct again *a)
+{
+    struct weight_view view;
+    const float *bias;
+    return linear_source_view(a->source, &view, &bias) ? repack_view(a, &view, bias)
+                                                       : repack_read(a);
+}
+
+static int refill(const struct encoder *c, const struct kept_source *s, struct error *e)
 {
     void *kept;
     memcpy(&kept, s->to, sizeof kept);
-    c->backend->refill(c->state, kept, s->type, s->tensor->data, s->tensor->parameter.count);
+    return c->backend->training->refill(c->state, kept, s->type, s->tensor->data,
+                                        s->tensor->parameter.count, e);
 }
 
 /* The largest matrices come last in the list, and are begun first. */
-static int repack_all(const struct engine *g, const struct encoder_sources *list)
+static int repack_all(const struct engine *g, const struct encoder_sources *list,
+                      struct error *e)
 {
     const struct encoder *c = g->encoder;
     int failed = 0;
 #pragma omp parallel reduction(| : failed) num_threads((int)g->threads)
     {
+        struct error own = {0};
         omp_set_num_threads(
             1); /* a team of one thread could be divided by the products' library */
 #pragma omp for schedule(dynamic, 1)
         for (uint32_t k = 0; k < 2 * list->linears; k++) {
-            const struct linear_source *s = &list->linear[list->linears - 1 - k / 2];
-            if (k % 2 == 0 || s->twin)
-                failed |= repack(c, s, k % 2) < 0;
+            const struct again a = {c, &list->linear[list->linears - 1 - k / 2], k % 2, &own};
+            if (!a.twin || a.source->twin)
+                failed |= repack(&a) < 0;
         }
+#pragma omp critical
+        if (own.text[0] && e)
+            *e = own;
     }
-    for (uint32_t k = 0; k < list->kepts; k++)
-        refill(c, &list->kept[k]);
+    for (uint32_t k = 0; k < list->kepts && !failed; k++)
+        failed = refill(c, &list->kept[k], e) < 0;
     return failed ? -1 : 0;
 }
 
-static bool kept_are_f32(const struct encoder_sources *list)
+static bool kept_are_on_device(const struct encoder_sources *list)
 {
     for (uint32_t k = 0; k < list->kepts; k++)
-        if (list->kept[k].tensor->element != ELEMENT_F32)
+        if (!list->kept[k].tensor->on_device)
             return false;
     return true;
 }
@@ -202,12 +227,14 @@ static bool kept_are_f32(const struct encoder_sources *list)
 int engine_repack(struct engine *g, struct error *e)
 {
     struct encoder_sources list;
-    if (!g->trains || g->outline || !g->encoder->backend->repack)
+    if (!g->trains || g->outline)
         return error_set(e, ERROR_INPUT, "the engine was not loaded for training");
     encoder_sources_list(g, &list);
-    int r = kept_are_f32(&list) ? repack_all(g, &list) : -1;
+    int r = kept_are_on_device(&list)
+                ? repack_all(g, &list, e)
+                : error_set(e, ERROR_INPUT, "the engine's parameters are no state's");
     encoder_sources_finish(&list);
-    return r ? error_set(e, ERROR_FALSE, "the packing of weights failed") : 0;
+    return r;
 }
 
 void encoder_destroy(struct encoder *c)

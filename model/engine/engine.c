@@ -74,8 +74,9 @@ static int open_backend(const struct engine_options *o, struct engine *g, struct
     struct encoder *c = g->encoder;
     struct backend_options options = {
         .dtype = o->dtype, .hidden = g->config.hidden, .outline = g->outline};
-    const struct backend *b = backend_find(o->device, &options.ordinal, e);
-    if (b && g->trains && !b->train)
+    const struct backend *b =
+        o->backend ? o->backend : backend_find(o->device, &options.ordinal, e);
+    if (b && g->trains && !b->training)
         return error_set(e, ERROR_UNAVAILABLE,
                          "%s does not train yet: the CPU does (--device cpu)", b->device->name);
     c->state = b ? b->open(b, &options, e) : NULL;

@@ -14,6 +14,8 @@
 #include "model/ops/ops.h"
 #include "model/tokenizer/tokenizer.h"
 
+struct backend;
+
 struct engine_options {
     const char *mask; /* as maskc's MASK argument; null: the model's own, else dense */
     const char
@@ -24,6 +26,8 @@ struct engine_options {
     enum element dtype; /* ELEMENT_F32 or ELEMENT_BF16: of activations and packed weights */
     uint32_t threads;   /* 0: all */
     const char *device; /* "cpu", "cuda", "cuda:N", "emulated"; null: the CPU */
+    const struct backend *
+        backend; /* the caller's own, in the place of the device's: for tests; null: that of `device` */
     uint32_t
         parts; /* PART_ bits of the heads to make ready; one that the files lack is an error that names it */
     enum tokenizer_compat compat;

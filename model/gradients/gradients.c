@@ -2,6 +2,7 @@
 /* Checks a request, then has the engine's backend compute it. */
 #include "model/gradients/gradients.h"
 #include "masks/base/memory.h"
+#include "model/backend/training.h"
 #include "model/engine/encoder.h"
 #include <omp.h>
 #include <stdlib.h>
@@ -15,8 +16,8 @@ struct gradients_workspace *gradients_workspace_new(const struct engine *g)
 {
     struct gradients_workspace *w = memory_new(1, sizeof *w);
     w->backend = g->encoder->backend;
-    if (w->backend->training_new)
-        w->memory = w->backend->training_new(g);
+    if (w->backend->training)
+        w->memory = w->backend->training->workspace_new(g);
     return w;
 }
 
@@ -25,7 +26,7 @@ void gradients_workspace_destroy(struct gradients_workspace *w)
     if (!w)
         return;
     if (w->memory)
-        w->backend->training_destroy(w->memory);
+        w->backend->training->workspace_destroy(w->memory);
     free(w);
 }
 
@@ -96,14 +97,14 @@ int gradients_compute(const struct gradients_request *r, struct gradients_worksp
         return error_set(e, ERROR_INPUT, "the engine is an outline without weights");
     int before = omp_get_max_threads();
     omp_set_num_threads((int)r->engine->threads);
-    int result = w->backend->train(r, w->memory, loss, e);
+    int result = w->backend->training->compute(r, w->memory, loss, e);
     omp_set_num_threads(before);
     return result;
 }
 
 char *gradients_identity(const struct engine *g)
 {
-    return g->encoder->backend->training_identity(g);
+    return g->encoder->backend->training->identity(g);
 }
 
 int gradients_memory(const struct engine *g, const struct gradients_sizes *s,
@@ -111,11 +112,11 @@ int gradients_memory(const struct engine *g, const struct gradients_sizes *s,
 {
     if (check_engine(g, e) < 0)
         return -1;
-    return g->encoder->backend->training_memory(g, s, ret, e);
+    return g->encoder->backend->training->memory(g, s, ret, e);
 }
 
 void gradients_attention_arrays(const struct gradients_workspace *w,
                                 struct gradients_array ret[GRADIENTS_ATTENTION_ARRAYS])
 {
-    w->backend->training_attention(w->memory, ret);
+    w->backend->training->attention(w->memory, ret);
 }

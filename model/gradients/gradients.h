@@ -28,7 +28,8 @@ struct batch_loss {
 };
 
 /* An array X that attention adds to its scores beside the mask (an engine that was loaded biased), n being the mask's
-   length. The backward pass adds to its gradient, layer after layer from the last to the first. */
+   length. The backward pass adds to its gradient, layer after layer from the last to the first. The three are arrays of
+   the backend. */
 struct trained_bias {
     const float *value; /* [heads, n, n], or one for each layer */
     bool per_layer;     /* value and gradient have each layer's */

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "model/gradients/state.h"
 #include "masks/base/memory.h"
+#include "model/engine/encoder.h"
 #include <stdlib.h>
-#include <string.h>
 
 static uint64_t padded(uint64_t count)
 {
@@ -55,27 +55,63 @@ static void add_pieces(struct train_state *s, const struct engine *g)
     }
 }
 
-static float *new_buffer(uint64_t count)
+struct training_device train_device(const struct engine *g)
 {
-    size_t bytes = count * sizeof(float);
-    float *ret = memory_large(&bytes);
-    memset(ret, 0, bytes);
-    return ret;
+    return (struct training_device){g->encoder->backend->training, g->encoder->state};
+}
+
+int train_state_allocate(struct train_state *s, struct error *e)
+{
+    float **each[] = {&s->value, &s->gradient, &s->first_moment, &s->second_moment};
+    for (size_t k = 0; k < sizeof each / sizeof *each; k++) {
+        *each[k] = s->device.does->array_new(s->device.state, s->count, e);
+        if (!*each[k])
+            return -1;
+    }
+    return 0;
+}
+
+int train_state_clear(const struct train_state *s, uint32_t threads, struct error *e)
+{
+    return s->device.does->array_clear(s->device.state, s->gradient, s->count, threads, e);
+}
+
+/* A tensor's values as f32 to where the state has them. */
+static int write_values(const struct train_state *s, const struct tensor *t, float *to,
+                        struct error *e)
+{
+    const struct training_device *d = &s->device;
+    const uint64_t count = t->parameter.count;
+    float *host = d->does->array_host(d->state, s->value), *values = NULL;
+    if (t->element == ELEMENT_F32)
+        return d->does->array_write(d->state, to, count, t->data, e);
+    if (host) {
+        tensor_to_f32(t, 0, count, host + (to - s->value));
+        return 0;
+    }
+    values = memory_new(count, sizeof *values);
+    tensor_to_f32(t, 0, count, values);
+    int r = d->does->array_write(d->state, to, count, values, e);
+    free(values);
+    return r;
 }
 
 /* The engine reads the parameters from here on where training writes them. */
-static void take_over(struct train_state *s, struct engine *g)
+static int take_over(const struct train_state *s, struct engine *g, struct error *e)
 {
     for (uint32_t k = 0; k < s->pieces; k++) {
         const struct piece *p = &s->piece[k];
         struct tensor *t = weights_get(&g->weights, p->parameter->id, p->parameter->layer);
         float *to = s->value + p->first;
-        tensor_to_f32(t, 0, p->count, to);
+        if (write_values(s, t, to, e) < 0)
+            return -1;
         free(t->own);
         t->own = NULL;
         t->data = to;
         t->element = ELEMENT_F32;
+        t->on_device = true;
     }
+    return 0;
 }
 
 int train_state_new(struct engine *g, struct train_state **ret, struct error *e)
@@ -83,25 +119,30 @@ int train_state_new(struct engine *g, struct train_state **ret, struct error *e)
     if (!g->trains || g->outline)
         return error_set(e, ERROR_INPUT, "the engine was not loaded for training");
     struct train_state *s = memory_new(1, sizeof *s);
+    s->device = train_device(g);
     add_pieces(s, g);
-    s->value = new_buffer(s->count);
-    s->gradient = new_buffer(s->count);
-    s->first_moment = new_buffer(s->count);
-    s->second_moment = new_buffer(s->count);
-    take_over(s, g);
+    if (train_state_allocate(s, e) < 0 || take_over(s, g, e) < 0) {
+        train_state_destroy(s);
+        return -1;
+    }
     *ret = s;
     return 0;
+}
+
+void train_state_finish(struct train_state *s)
+{
+    float *each[] = {s->value, s->gradient, s->first_moment, s->second_moment};
+    for (size_t k = 0; k < sizeof each / sizeof *each; k++)
+        if (each[k])
+            s->device.does->array_destroy(s->device.state, each[k]);
 }
 
 void train_state_destroy(struct train_state *s)
 {
     if (!s)
         return;
+    train_state_finish(s);
     free(s->piece);
-    free(s->value);
-    free(s->gradient);
-    free(s->first_moment);
-    free(s->second_moment);
     free(s);
 }
 

@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The numbers of a run: parameters, their gradients and two moments, one flat buffer each, in f32. A table of pieces
-   says which parameter stands where, and how the optimiser treats it. The engine's tensors point into `value`. */
+   says which parameter stands where, and how the optimiser treats it. Buffers are arrays of the backend
+   (model/backend/training.h). The engine's tensors point into `value`. */
 #pragma once
+#include "model/backend/training.h"
 #include "model/engine/engine.h"
 #include <stdbool.h>
 
@@ -20,13 +22,23 @@ struct train_state {
     struct piece *piece; /* [pieces], by `first` */
     uint32_t pieces;
     uint64_t count; /* elements of each buffer, a multiple of PIECE_ALIGN */
-    float *value, *gradient, *first_moment, *second_moment; /* [count] */
+    float *value, *gradient, *first_moment, *second_moment; /* [count]: the device's */
+    struct training_device device;
 };
+
+/* What arrays of an engine that trains belong to. It lives as long as the engine. */
+struct training_device train_device(const struct engine *g);
 
 /* Copies the engine's parameters and lets its tensors point here, so that engine_repack() reads them. The engine
    must have been loaded for training and outlive *ret. */
 int train_state_new(struct engine *g, struct train_state **ret, struct error *e);
-void train_state_destroy(struct train_state *s); /* null is fine */
+void train_state_destroy(struct train_state *s); /* before the engine; null is fine */
+
+/* The four arrays of a state whose pieces, count and device are there. -1: *s has those that were made. */
+int train_state_allocate(struct train_state *s, struct error *e);
+void train_state_finish(struct train_state *s); /* gives these back, where there are any */
+/* Writes zeros over the gradient. */
+int train_state_clear(const struct train_state *s, uint32_t threads, struct error *e);
 
 /* Elements of each buffer that train_state_new() would make; for an outline, too. */
 uint64_t train_state_count(const struct engine *g);

@@ -37,8 +37,9 @@ struct linear {
 
 /* f32 weights as they lie in the model: element (o, i) at value[o * row + i * column], in elements. */
 struct weight_view {
-    const float *value;
+    const float *value; /* of an array of the backend (model/backend/training.h) */
     uint64_t row, column;
+    bool on_host; /* value is host memory */
 };
 
 /* y = (x - mean) / sqrt(variance + eps) * gain + shift over `size` columns; the variance is biased. */

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The prediction. It counts what is laid out; model/train/memory_measure.c sees what is there. */
 #include "model/train/memory.h"
-#include "masks/base/memory.h"
 
 uint64_t train_memory_total(const struct train_memory *m)
 {
@@ -46,7 +45,7 @@ int train_memory_predict(const struct engine *g, const struct memory_request *r,
     struct gradients_memory p;
     if (train_memory_sizes(g, r, &s, e) < 0 || gradients_memory(g, &s, &p, e) < 0)
         return -1;
-    const uint64_t bytes = memory_large_bytes(train_state_count(g) * sizeof(float));
+    const uint64_t bytes = train_device(g).does->array_bytes(train_state_count(g));
     *ret = (struct train_memory){
         .parameters = bytes + p.weights,
         .gradients = bytes,

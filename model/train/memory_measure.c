@@ -161,9 +161,10 @@ static int run_step(const struct subject *s, const struct gradients_sizes *sizes
                                 .eps = 1e-8,
                                 .weight_decay = 0.01,
                                 .clip = 1};
-    if (run_parts(s, sizes, e) < 0)
+    const struct optimizer_step at = {1, 1e-4, s->engine->threads};
+    double norm;
+    if (run_parts(s, sizes, e) < 0 || optimizer_step(&o, s->state, &at, &norm, e) < 0)
         return -1;
-    optimizer_step(&o, s->state, 1, 1e-4, s->engine->threads);
     return engine_repack(s->engine, e);
 }
 
@@ -177,9 +178,12 @@ static uint64_t attention_bytes(const struct subject *s)
     return ret;
 }
 
-static uint64_t state_bytes(const struct subject *s, const float *array)
+/* Of an array that is the host's memory; others take none of it. */
+static uint64_t state_bytes(const struct subject *s, float *array)
 {
-    return resident_bytes(array, memory_large_bytes(s->state->count * sizeof *array));
+    const struct training_device *d = &s->state->device;
+    const float *host = d->does->array_host(d->state, array);
+    return host ? resident_bytes(host, d->does->array_bytes(s->state->count)) : 0;
 }
 
 static int load(const char *folder, const struct engine_options *o, struct subject *s,

@@ -1,186 +1,36 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A step goes over the pieces in blocks of at most BLOCK elements, which threads share. Norms are sums of the blocks'
-   sums in double, in the order of the buffer. LAMB takes two passes over the parameters: its update u is not
-   stored, but made again from the moments once |u| is known. */
+/* The numbers of a step; the loops are the backend's. */
 #include "model/train/optimizer.h"
-#include "masks/base/memory.h"
 #include <math.h>
-#include <stdlib.h>
 
-enum { BLOCK = 1 << 15 };
-
-struct block {
-    const struct piece *piece;
-    uint64_t first;
-    uint32_t count;
-    double value_squares, update_squares; /* LAMB's */
-    float scale;                          /* of the update */
-};
-
-/* A step's numbers, in f32 as its loops need them. */
-struct step {
-    struct train_state *state;
-    struct block *block;
-    uint32_t blocks, threads;
-    float gradient_scale, beta1, rest1, beta2, rest2; /* rest: 1 - beta */
-    float first_scale, second_scale;                  /* bias correction */
-    float eps, decay;
-};
-
-static void divide(struct step *s)
+static struct update numbers_of(const struct optimizer *o, const struct optimizer_step *at,
+                                double norm)
 {
-    uint32_t capacity = 0;
-    for (uint32_t k = 0; k < s->state->pieces; k++) {
-        const struct piece *p = &s->state->piece[k];
-        for (uint64_t at = 0; at < p->count; at += BLOCK) {
-            uint64_t left = p->count - at;
-            *MEMORY_PUSH(s->block, s->blocks, capacity) = (struct block){
-                .piece = p,
-                .first = p->first + at,
-                .count = left < BLOCK ? (uint32_t)left : BLOCK,
-                .scale = 1,
-            };
-        }
-    }
+    const bool lamb = o->kind == OPTIMIZER_LAMB, corrects = o->bias_correction || lamb;
+    const double step = (double)at->step;
+    return (struct update){
+        .by_norms = lamb,
+        .rate = (float)at->rate,
+        .gradient_scale = o->clip > 0 && norm > o->clip ? (float)(o->clip / norm) : 1,
+        .beta1 = (float)o->beta1,
+        .rest1 = (float)(1 - o->beta1),
+        .beta2 = (float)o->beta2,
+        .rest2 = (float)(1 - o->beta2),
+        .first_scale = corrects ? (float)(1 / (1 - pow(o->beta1, step))) : 1,
+        .second_scale = corrects ? (float)(1 / (1 - pow(o->beta2, step))) : 1,
+        .eps = (float)o->eps,
+        .decay = (float)o->weight_decay,
+    };
 }
 
-static double squares(const float *x, uint32_t count)
+int optimizer_step(const struct optimizer *o, const struct train_state *s,
+                   const struct optimizer_step *at, double *ret_norm, struct error *e)
 {
-    double sum = 0;
-#pragma omp simd reduction(+ : sum)
-    for (uint32_t k = 0; k < count; k++)
-        sum += (double)x[k] * (double)x[k];
-    return sum;
-}
-
-static double gradient_norm(const struct step *s)
-{
-    double *part = memory_new(s->blocks, sizeof *part), sum = 0;
-#pragma omp parallel for num_threads(s->threads)
-    for (uint32_t k = 0; k < s->blocks; k++)
-        part[k] = squares(s->state->gradient + s->block[k].first, s->block[k].count);
-    for (uint32_t k = 0; k < s->blocks; k++)
-        sum += part[k];
-    free(part);
-    return sqrt(sum);
-}
-
-/* ---- one block ---- */
-
-static void move_moments(const struct step *s, const struct block *b)
-{
-    const float *g = s->state->gradient + b->first, scale = s->gradient_scale;
-    const float beta1 = s->beta1, rest1 = s->rest1, beta2 = s->beta2, rest2 = s->rest2;
-    float *m = s->state->first_moment + b->first, *v = s->state->second_moment + b->first;
-#pragma omp simd
-    for (uint32_t k = 0; k < b->count; k++) {
-        float x = g[k] * scale;
-        m[k] = beta1 * m[k] + rest1 * x;
-        v[k] = beta2 * v[k] + rest2 * x * x;
-    }
-}
-
-/* u = m' / (sqrt(v') + eps) + decay value */
-static inline float update(const struct step *s, float decay, float m, float v, float value)
-{
-    return m * s->first_scale / (sqrtf(v * s->second_scale) + s->eps) + decay * value;
-}
-
-static void measure(const struct step *s, struct block *b)
-{
-    const struct step c = *s;
-    const float *m = s->state->first_moment + b->first, *v = s->state->second_moment + b->first,
-                *value = s->state->value + b->first;
-    const float decay = b->piece->decays ? s->decay : 0;
-    double sum = 0;
-#pragma omp simd reduction(+ : sum)
-    for (uint32_t k = 0; k < b->count; k++) {
-        double u = (double)update(&c, decay, m[k], v[k], value[k]);
-        sum += u * u;
-    }
-    b->update_squares = sum;
-    b->value_squares = squares(value, b->count);
-}
-
-static void move_values(const struct step *s, const struct block *b, float rate)
-{
-    const struct step c = *s;
-    const float *m = s->state->first_moment + b->first, *v = s->state->second_moment + b->first;
-    const float decay = b->piece->decays ? s->decay : 0, scale = rate * b->scale;
-    float *value = s->state->value + b->first;
-#pragma omp simd
-    for (uint32_t k = 0; k < b->count; k++)
-        value[k] -= scale * update(&c, decay, m[k], v[k], value[k]);
-}
-
-/* ---- all blocks ---- */
-
-static void step_adamw(const struct step *s, float rate)
-{
-#pragma omp parallel for num_threads(s->threads)
-    for (uint32_t k = 0; k < s->blocks; k++) {
-        move_moments(s, &s->block[k]);
-        move_values(s, &s->block[k], rate);
-    }
-}
-
-/* |value| / |u| of each piece, to all its blocks. */
-static void set_scales(const struct step *s)
-{
-    uint32_t end;
-    for (uint32_t k = 0; k < s->blocks; k = end) {
-        double value = 0, of_update = 0;
-        for (end = k; end < s->blocks && s->block[end].piece == s->block[k].piece; end++) {
-            value += s->block[end].value_squares;
-            of_update += s->block[end].update_squares;
-        }
-        if (value == 0 || of_update == 0)
-            continue;
-        for (uint32_t i = k; i < end; i++)
-            s->block[i].scale = (float)sqrt(value / of_update);
-    }
-}
-
-static void step_lamb(const struct step *s, float rate)
-{
-#pragma omp parallel for num_threads(s->threads)
-    for (uint32_t k = 0; k < s->blocks; k++) {
-        move_moments(s, &s->block[k]);
-        measure(s, &s->block[k]);
-    }
-    set_scales(s);
-#pragma omp parallel for num_threads(s->threads)
-    for (uint32_t k = 0; k < s->blocks; k++)
-        move_values(s, &s->block[k], rate);
-}
-
-static void set_numbers(struct step *s, const struct optimizer *o, uint64_t step, double norm)
-{
-    const bool corrects = o->bias_correction || o->kind == OPTIMIZER_LAMB;
-    s->gradient_scale = o->clip > 0 && norm > o->clip ? (float)(o->clip / norm) : 1;
-    s->beta1 = (float)o->beta1;
-    s->rest1 = (float)(1 - o->beta1);
-    s->beta2 = (float)o->beta2;
-    s->rest2 = (float)(1 - o->beta2);
-    s->first_scale = corrects ? (float)(1 / (1 - pow(o->beta1, (double)step))) : 1;
-    s->second_scale = corrects ? (float)(1 / (1 - pow(o->beta2, (double)step))) : 1;
-    s->eps = (float)o->eps;
-    s->decay = (float)o->weight_decay;
-}
-
-double optimizer_step(const struct optimizer *o, struct train_state *state, uint64_t step,
-                      double rate, uint32_t threads)
-{
-    struct step s = {.state = state, .threads = threads};
-    divide(&s);
-    const double norm = gradient_norm(&s);
-    if (isfinite(norm)) {
-        set_numbers(&s, o, step, norm);
-        if (o->kind == OPTIMIZER_LAMB)
-            step_lamb(&s, (float)rate);
-        else
-            step_adamw(&s, (float)rate);
-    }
-    free(s.block);
-    return norm;
+    const struct training_backend *does = s->device.does;
+    if (does->gradient_norm(s, at->threads, ret_norm, e) < 0)
+        return -1;
+    if (!isfinite(*ret_norm))
+        return 0;
+    const struct update u = numbers_of(o, at, *ret_norm);
+    return does->update(s, &u, at->threads, e);
 }

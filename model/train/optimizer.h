@@ -20,7 +20,13 @@ struct optimizer {
     bool bias_correction;
 };
 
-/* One step with the gradients that are there; `step` counts from 1. Writes values and moments, and returns the global
-   norm of the gradients before clipping. Does nothing but that where the norm is not finite. */
-double optimizer_step(const struct optimizer *o, struct train_state *s, uint64_t step,
-                      double rate, uint32_t threads);
+struct optimizer_step {
+    uint64_t step; /* from 1 */
+    double rate;   /* of learning */
+    uint32_t threads;
+};
+
+/* One step with the gradients that are there. Writes values and moments; *ret_norm is the global norm of the gradients
+   before clipping. Where that is not finite, nothing else is written. -1 with *e set: the device failed. */
+int optimizer_step(const struct optimizer *o, const struct train_state *s,
+                   const struct optimizer_step *at, double *ret_norm, struct error *e);

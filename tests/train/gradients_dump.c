@@ -5,6 +5,7 @@
 #include "masks/base/file.h"
 #include "masks/base/memory.h"
 #include "masks/safetensors.h"
+#include "model/backend/mirror.h"
 #include "model/gradients/gradients.h"
 #include <inttypes.h>
 #include <stdio.h>
@@ -131,15 +132,20 @@ static void save(const char *path, const struct engine *g, const struct train_st
     struct safetensors out = {0};
     struct error e = {0};
     uint64_t size;
+    float *own;
+    const float *gradient =
+        array_view(&s->device, s->gradient, s->gradient, s->count, &own, &e);
+    must(gradient ? 0 : -1, &e);
     for (uint32_t k = 0; k < s->pieces; k++) {
         const struct parameter *p = s->piece[k].parameter;
         char name[PARAMETER_NAME_BYTES];
         parameter_file_name(p, &g->config, name);
-        safetensors_add(&out, name, "F32", p->rank, p->shape, s->gradient + s->piece[k].first);
+        safetensors_add(&out, name, "F32", p->rank, p->shape, gradient + s->piece[k].first);
     }
     uint8_t *bytes = safetensors_write(&out, &size);
     must(file_write(path, bytes, size, &e), &e);
     free(bytes);
+    free(own);
     safetensors_finish(&out);
 }
 
@@ -194,8 +200,8 @@ int main(int argc, char **argv)
     must(engine_repack(g, &e), &e);
     run(argc, argv, r, &b);
     save(argv[3], g, r.state);
-    engine_destroy(g);
     train_state_destroy(r.state);
+    engine_destroy(g);
     free_batch(&b);
     return 0;
 }

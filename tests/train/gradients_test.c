@@ -25,15 +25,17 @@ static double cross_entropy(const double *z, uint32_t n, uint32_t label)
 static double next_loss(const struct plain_bert *b, const double *x, uint32_t label)
 {
     const uint32_t h = b->config->hidden;
-    const struct tensor *w = weights_get(b->weights, PARAMETER_NSP_WEIGHT, 0),
-                        *bias = weights_get(b->weights, PARAMETER_NSP_BIAS, 0);
+    float *w = plain_tensor(b, PARAMETER_NSP_WEIGHT, 0),
+          *bias = plain_tensor(b, PARAMETER_NSP_BIAS, 0);
     double *pooled = plain_pooled(b, x), z[2];
     for (uint32_t c = 0; c < 2; c++) {
-        z[c] = (double)((const float *)bias->data)[c];
+        z[c] = (double)bias[c];
         for (uint32_t k = 0; k < h; k++)
-            z[c] += pooled[k] * (double)((const float *)w->data)[c * h + k];
+            z[c] += pooled[k] * (double)w[c * h + k];
     }
     free(pooled);
+    free(w);
+    free(bias);
     return cross_entropy(z, 2, label);
 }
 
@@ -70,12 +72,13 @@ static double plain_loss(const struct plain_bert *b, const struct gradients_requ
 
 typedef double loss_function(void *context, const struct gradients_request *r);
 
-/* Moves a piece by distance * direction, exactly as far as f32 can say. */
-static void move(struct train_state *s, const struct piece *p, const float *from,
-                 const float *direction, float distance)
+/* Moves a piece by distance * direction, exactly as far as f32 can say. moved: where it is then. */
+static void move(const struct train_state *s, const struct piece *p, const float *from,
+                 const float *direction, float distance, float *moved)
 {
     for (uint64_t k = 0; k < p->count; k++)
-        s->value[p->first + k] = from[k] + distance * direction[k];
+        moved[k] = from[k] + distance * direction[k];
+    state_write(s, s->value + p->first, p->count, moved);
 }
 
 /* How the loss moves, and how the gradient says it does. */
@@ -87,28 +90,26 @@ static struct slope slope_of(const struct gradients_request *r, const struct pie
                              float distance, loss_function *loss, void *context)
 {
     struct train_state *s = r->state;
-    float *from = memory_copy(s->value + p->first, p->count * sizeof(float)),
-          *direction = memory_new(p->count, sizeof(float)),
-          *up = memory_new(p->count, sizeof(float));
+    float *all = memory_new(5 * p->count, sizeof *all), *from = all,
+          *direction = all + p->count, *up = direction + p->count, *down = up + p->count,
+          *gradient = down + p->count;
     struct slope ret = {0};
+    state_read(s, s->value + p->first, p->count, from);
+    state_read(s, s->gradient + p->first, p->count, gradient);
     for (uint64_t k = 0; k < p->count; k++)
         direction[k] = random_draw(2) ? 1 : -1;
-    move(s, p, from, direction, distance);
-    memcpy(up, s->value + p->first, p->count * sizeof(float));
+    move(s, p, from, direction, distance, up);
     ret.loss = loss(context, r);
-    move(s, p, from, direction, -distance);
+    move(s, p, from, direction, -distance, down);
     ret.loss -= loss(context, r);
     for (uint64_t k = 0; k < p->count; k++) {
-        double g = (double)s->gradient[p->first + k],
-               moved = (double)up[k] - (double)s->value[p->first + k];
+        double g = (double)gradient[k], moved = (double)up[k] - (double)down[k];
         ret.gradient += g * moved;
         ret.size += g * moved * g * moved;
     }
     ret.size = sqrt(ret.size);
-    memcpy(s->value + p->first, from, p->count * sizeof(float));
-    free(from);
-    free(direction);
-    free(up);
+    state_write(s, s->value + p->first, p->count, from);
+    free(all);
     return ret;
 }
 
@@ -162,8 +163,9 @@ static void equals_float64(void **unused)
                       &(struct subject_options){c->mask, c->transform, ELEMENT_F32, 2,
                                                 .no_pairs = c->layers == 1 || !has_next(c)});
         struct mask *m = model_mask(c->mask, &s.engine->config, &e);
-        struct plain_bert plain = {&s.engine->config, &s.engine->weights, m,
-                                   strcmp(c->transform, "softmax") != 0, c->lambda};
+        struct plain_bert plain = {
+            &s.engine->config, &s.engine->weights, m, strcmp(c->transform, "softmax") != 0,
+            c->lambda,         &s.state->device};
         struct gradients_request r = subject_request(&s);
         struct train_batch few;
         int32_t offsets[SEQUENCES + 1];
@@ -187,13 +189,13 @@ static double own_loss(void *context, const struct gradients_request *r)
     struct gradients_workspace *w = s->workspace;
     struct train_state aside = *r->state;
     struct gradients_request without = *r;
-    if (engine_repack(r->engine, &e) < 0)
-        fail_msg("%s", e.text);
-    aside.gradient = memory_new(aside.count, sizeof(float));
+    const struct training_device *d = &aside.device;
+    aside.gradient = d->does->array_new(d->state, aside.count, &e);
     without.state = &aside;
-    if (gradients_compute(&without, w, &loss, &e) < 0)
+    if (!aside.gradient || engine_repack(r->engine, &e) < 0 ||
+        gradients_compute(&without, w, &loss, &e) < 0)
         fail_msg("%s", e.text);
-    free(aside.gradient);
+    d->does->array_destroy(d->state, aside.gradient);
     return total_loss(r, &loss);
 }
 
@@ -246,10 +248,21 @@ static int teardown(void **unused)
     return random_end();
 }
 
+static bool has(int argc, char **argv, const char *word)
+{
+    for (int k = 1; k < argc; k++)
+        if (!strcmp(argv[k], word))
+            return true;
+    return false;
+}
+
+/* --far: parameters and gradients are in memory that the host cannot read. */
 int main(int argc, char **argv)
 {
     struct error e = {0};
-    one_in = argc > 1 && !strcmp(argv[1], "--few") ? 3 : 1;
+    one_in = has(argc, argv, "--few") ? 3 : 1;
+    if (has(argc, argv, "--far"))
+        subjects_are_far();
     struct matmul *m = matmul_new(&e);
     if (!m)
         return 77;

@@ -20,7 +20,7 @@ static float *gradients(struct train_subject *s, enum recompute recompute, doubl
     r.recompute = recompute;
     struct batch_loss loss = subject_run(s, &r);
     *ret_loss = total_loss(&r, &loss);
-    return memory_copy(s->state->gradient, s->state->count * sizeof(float));
+    return state_gradient(s->state);
 }
 
 static void must_be_same(const char *what, struct train_subject *s, enum recompute recompute,
@@ -84,13 +84,14 @@ static void run_parts(struct train_subject *s, uint32_t parts, double dropout)
     struct gradients_request r = subject_request(s);
     const uint32_t all = s->batch.sequences;
     r.hidden_dropout = r.attention_dropout = dropout;
-    memset(s->state->gradient, 0, s->state->count * sizeof(float));
+    struct error e = {0};
+    if (train_state_clear(s->state, 2, &e) < 0)
+        fail_msg("%s", e.text);
     for (uint32_t k = 0; k < parts; k++) {
         const uint32_t begin = all * k / parts, end = all * (k + 1) / parts;
         struct train_batch part;
         int32_t offsets[SEQUENCES + 1];
         uint32_t rows[MASKED];
-        struct error e = {0};
         struct batch_loss loss = {0};
         train_batch_slice(&s->batch, begin, end - begin, &part, offsets, rows);
         r.batch = &part;
@@ -117,17 +118,19 @@ static void must_add_up(const struct bert_case *c)
     random_model_of(c);
     subject_begin(&s, &plain);
     run_parts(&s, 1, 0.1);
-    float *whole = memory_copy(s.state->gradient, s.state->count * sizeof(float));
+    float *whole = state_gradient(s.state);
     const double all = norm_of(whole, NULL, s.state->count);
     run_parts(&s, 4, 0.1);
+    float *sum = state_gradient(s.state);
     for (uint32_t k = 0; k < s.state->pieces; k++) {
         const struct piece *p = &s.state->piece[k];
-        const double d = norm_of(whole + p->first, s.state->gradient + p->first, p->count),
+        const double d = norm_of(whole + p->first, sum + p->first, p->count),
                      g = norm_of(whole + p->first, NULL, p->count);
         if (!(d <= 1e-6 * fmax(g, 0.02 * all)))
             fail_msg("%s: off by %g of %g", p->parameter->name, d, g);
     }
     free(whole);
+    free(sum);
     subject_end(&s);
 }
 
@@ -176,8 +179,7 @@ static void repacking_is_loading(void **unused)
         double loss;
         random_model(1, sizes[k][0], sizes[k][1], 2, "gelu");
         subject_begin(&a, &o);
-        for (uint64_t i = 0; i < a.state->count; i++)
-            a.state->value[i] *= 0.9F + (float)random_draw(200) / 1000;
+        state_shake(a.state);
         if (engine_repack(a.engine, &e) < 0 ||
             model_save(random_folder, &a.engine->config, &a.engine->weights, ELEMENT_F32, &e) <
                 0)
@@ -225,16 +227,19 @@ static void leaves_alone(void **unused)
     subject_begin(&s, &plain);
     struct gradients_request r = subject_request(&s);
     struct batch_loss with = subject_run(&s, &r);
+    float *gradient = state_gradient(s.state);
     uint64_t at = 0;
     for (uint32_t k = 0; k < s.state->pieces; k++) {
         for (; at < s.state->piece[k].first; at++)
-            assert_true(s.state->gradient[at] == 0);
+            assert_true(gradient[at] == 0);
         at += s.state->piece[k].count;
     }
     r.loss_only = true;
     struct batch_loss without = subject_run(&s, &r);
+    state_read(s.state, s.state->gradient, s.state->count, gradient);
     for (at = 0; at < s.state->count; at++)
-        assert_true(s.state->gradient[at] == 0);
+        assert_true(gradient[at] == 0);
+    free(gradient);
     assert_true(with.mlm == without.mlm && with.next == without.next);
     assert_true(with.masked == s.batch.masked && with.sequences == SEQUENCES);
     subject_end(&s);

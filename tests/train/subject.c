@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "tests/train/subject.h"
+#include "masks/base/memory.h"
 #include "tests/support/test.h"
-#include <string.h>
+#include "tests/train/far_memory.h"
+#include <stdlib.h>
 
 static void make_batch(struct train_subject *s, bool no_pairs)
 {
@@ -32,6 +34,13 @@ static void make_batch(struct train_subject *s, bool no_pairs)
     }
 }
 
+static bool is_far;
+
+void subjects_are_far(void)
+{
+    is_far = true;
+}
+
 void subject_begin(struct train_subject *s, const struct subject_options *o)
 {
     struct error e = {0};
@@ -39,6 +48,7 @@ void subject_begin(struct train_subject *s, const struct subject_options *o)
                                            .transform = o->transform,
                                            .dtype = o->dtype,
                                            .threads = o->threads,
+                                           .backend = is_far ? far_backend() : NULL,
                                            .parts = PART_MLM |
                                                     (o->no_pairs ? 0 : PART_POOLER | PART_NSP),
                                            .trains = true,
@@ -54,8 +64,8 @@ void subject_begin(struct train_subject *s, const struct subject_options *o)
 void subject_end(struct train_subject *s)
 {
     gradients_workspace_destroy(s->workspace);
-    engine_destroy(s->engine);
     train_state_destroy(s->state);
+    engine_destroy(s->engine);
 }
 
 struct gradients_request subject_request(const struct train_subject *s)
@@ -72,10 +82,41 @@ struct batch_loss subject_run(struct train_subject *s, const struct gradients_re
 {
     struct error e = {0};
     struct batch_loss loss = {0};
-    memset(s->state->gradient, 0, s->state->count * sizeof(float));
-    if (gradients_compute(r, s->workspace, &loss, &e) < 0)
+    if (train_state_clear(s->state, s->engine->threads, &e) < 0 ||
+        gradients_compute(r, s->workspace, &loss, &e) < 0)
         fail_msg("%s", e.text);
     return loss;
+}
+
+void state_read(const struct train_state *s, const float *from, uint64_t count, float *ret)
+{
+    struct error e = {0};
+    if (s->device.does->array_read(s->device.state, from, count, ret, &e) < 0)
+        fail_msg("%s", e.text);
+}
+
+void state_write(const struct train_state *s, float *to, uint64_t count, const float *value)
+{
+    struct error e = {0};
+    if (s->device.does->array_write(s->device.state, to, count, value, &e) < 0)
+        fail_msg("%s", e.text);
+}
+
+float *state_gradient(const struct train_state *s)
+{
+    float *ret = memory_new(s->count, sizeof *ret);
+    state_read(s, s->gradient, s->count, ret);
+    return ret;
+}
+
+void state_shake(const struct train_state *s)
+{
+    float *value = memory_new(s->count, sizeof *value);
+    state_read(s, s->value, s->count, value);
+    for (uint64_t i = 0; i < s->count; i++)
+        value[i] *= 0.9F + (float)random_draw(200) / 1000;
+    state_write(s, s->value, s->count, value);
+    free(value);
 }
 
 double total_loss(const struct gradients_request *r, const struct batch_loss *l)

@@ -25,6 +25,9 @@ struct subject_options {
     bool as_loaded; /* weights are not packed again */
 };
 
+/* Engines run on far_backend() (tests/train/far_memory.h) from here on. */
+void subjects_are_far(void);
+
 /* The model of random_model(), which is there. Subjects of one seed have the same batch. */
 void subject_begin(struct train_subject *s, const struct subject_options *o);
 void subject_end(struct train_subject *s);
@@ -33,5 +36,12 @@ void subject_end(struct train_subject *s);
 struct gradients_request subject_request(const struct train_subject *s);
 /* Clears the gradients and runs. */
 struct batch_loss subject_run(struct train_subject *s, const struct gradients_request *r);
+/* Between an array of the state and the host. */
+void state_read(const struct train_state *s, const float *from, uint64_t count, float *ret);
+void state_write(const struct train_state *s, float *to, uint64_t count, const float *value);
+/* The state's gradient; the caller frees it. */
+float *state_gradient(const struct train_state *s);
+/* Multiplies each parameter by a random number from 0.9 to 1.1. */
+void state_shake(const struct train_state *s);
 /* The request's loss. */
 double total_loss(const struct gradients_request *r, const struct batch_loss *l);

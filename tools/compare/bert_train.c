@@ -110,15 +110,6 @@ void trainer_batch(struct trainer *t, const struct caller_batch *b)
     }
 }
 
-/* Threads share the buffer as the optimiser does: its pages are warm where they are needed. */
-static void clear(struct trainer *t)
-{
-    float *gradient = t->state->gradient;
-#pragma omp parallel for simd num_threads(t->engine->threads)
-    for (uint64_t k = 0; k < t->state->count; k++)
-        gradient[k] = 0;
-}
-
 static int run_pass(struct trainer *t, const double dropout[2], struct batch_loss *loss,
                     struct error *e)
 {
@@ -137,8 +128,8 @@ int trainer_gradients(struct trainer *t, double ret_loss[2], char *text)
 {
     struct error e = {0};
     struct batch_loss loss = {0};
-    clear(t);
-    if (run_pass(t, (const double[]){0, 0}, &loss, &e) < 0) {
+    if (train_state_clear(t->state, t->engine->threads, &e) < 0 ||
+        run_pass(t, (const double[]){0, 0}, &loss, &e) < 0) {
         tell(&e, text);
         return -1;
     }
@@ -153,8 +144,8 @@ int trainer_gradient(const struct trainer *t, const char *name, uint64_t count, 
         const struct piece *p = &t->state->piece[k];
         if (strcmp(p->parameter->name, name) != 0 || p->count != count)
             continue;
-        memcpy(ret, t->state->gradient + p->first, count * sizeof *ret);
-        return 0;
+        const struct training_device *d = &t->state->device;
+        return d->does->array_read(d->state, t->state->gradient + p->first, count, ret, NULL);
     }
     return -1;
 }
@@ -171,14 +162,15 @@ int trainer_step(struct trainer *t, double hidden_dropout, double attention_drop
     static const struct optimizer adamw = {OPTIMIZER_ADAMW, 0.9, 0.999, 1e-6, 0.01, 1.0, true};
     struct error e = {0};
     struct batch_loss loss = {0};
-    double since = omp_get_wtime();
-    t->steps++;
-    clear(t);
+    double since = omp_get_wtime(), norm;
+    const struct optimizer_step at = {++t->steps, 1e-4, t->engine->threads};
+    int r = train_state_clear(t->state, at.threads, &e);
     lap(t, CLEAR, &since);
-    int r = run_pass(t, (const double[]){hidden_dropout, attention_dropout}, &loss, &e);
+    if (r == 0)
+        r = run_pass(t, (const double[]){hidden_dropout, attention_dropout}, &loss, &e);
     lap(t, PASS, &since);
     if (r == 0)
-        optimizer_step(&adamw, t->state, t->steps, 1e-4, t->engine->threads);
+        r = optimizer_step(&adamw, t->state, &at, &norm, &e);
     lap(t, OPTIMIZER, &since);
     if (r == 0)
         r = engine_repack(t->engine, &e);
@@ -205,8 +197,8 @@ void trainer_close(struct trainer *t)
     if (!t)
         return;
     gradients_workspace_destroy(t->workspace);
-    engine_destroy(t->engine);
     train_state_destroy(t->state);
+    engine_destroy(t->engine);
     batch_finish(&t->batch);
     free(t);
 }

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* A mask while it is learned: alpha with its moments, and what one step draws, hands to attention and gets back. */
 #pragma once
+#include "model/backend/mirror.h"
 #include "model/gradients/gradients.h"
 #include "model/train/learn/measures.h"
 #include "model/train/optimizer.h"
@@ -11,30 +12,37 @@ struct learner {
     uint64_t seed;            /* of first values and noise */
     struct train_state alpha; /* one piece, which does not decay */
     struct piece piece;
-    float *noise, *value, *derivative; /* [units]: of the step */
-    float *before;                     /* alpha when the step began */
-    float *bias, *d_bias, *part;       /* X, its gradient, that of one layer */
-    struct trained_bias trained;       /* of these */
-    struct mask *fixed;                /* that the run settled on; null: not yet */
-    struct mask *priced;               /* that settle_price() priced last; null: none */
-    double price;                      /* its seconds */
+    struct mirror alpha_value, alpha_gradient; /* of alpha's */
+    float *noise, *value, *derivative;         /* [units]: of the step; the host's */
+    float *before;                             /* alpha when the step began; the host's */
+    struct mirror bias, d_bias;                /* X and its gradient */
+    float *part;                               /* gradient of one layer: the device's */
+    struct trained_bias trained;               /* of these */
+    struct mask *fixed;                        /* that the run settled on; null: not yet */
+    struct mask *priced;                       /* that settle_price() priced last; null: none */
+    double price;                              /* its seconds */
 };
 
-int learner_new(const struct learn_options *o, const struct model_config *c, uint64_t seed,
+int learner_new(const struct learn_options *o, const struct engine *g, uint64_t seed,
                 struct learner **ret, struct error *e);
-void learner_destroy(struct learner *l); /* null is fine */
+void learner_destroy(struct learner *l); /* before the engine; null is fine */
+
+/* Alpha as it is now, on the host, until the next call; null with *e set. */
+const float *learner_alpha(const struct learner *l, struct error *e);
+/* Alpha is what l->alpha_value.host has. */
+int learner_set_alpha(const struct learner *l, struct error *e);
 
 /* The temperature when `share` of the learning is done, 0 to 1: from tau to tau_end, by equal factors. */
 double learner_tau(const struct learner *l, double share);
 /* Draws the step's noise and mask; the gradient is 0. step counts from 1. */
-void learner_begin(struct learner *l, uint64_t step, double tau);
-/* alpha's gradient out of that of the bias. False where it is not finite. */
-bool learner_gather(struct learner *l);
+int learner_begin(struct learner *l, uint64_t step, double tau, struct error *e);
+/* alpha's gradient out of that of the bias. */
+int learner_gather(struct learner *l, bool *ret_finite, struct error *e);
 /* A step of the optimiser without a clip; its piece does not decay. */
-void learner_step(struct learner *l, const struct optimizer *o, uint64_t step, double rate,
-                  uint32_t threads);
+int learner_step(struct learner *l, const struct optimizer *o, const struct optimizer_step *at,
+                 struct error *e);
 /* The bias of the mask without noise, off keys at -inf; P's own for P. */
-void learner_evaluate(struct learner *l);
+int learner_evaluate(struct learner *l, struct error *e);
 
 /* Into a run's folder: alpha.safetensors, the mask (fixed, or of what is above 0), and its place in config.json; each whole or not
    at all. */

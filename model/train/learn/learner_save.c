@@ -40,14 +40,17 @@ static int save_mask(const struct mask *m, const char *folder, struct error *e)
 
 int learner_save(const struct learner *l, const char *folder, struct error *e)
 {
+    const float *alpha = learner_alpha(l, e);
+    if (!alpha)
+        return -1;
     char *path = path_join(folder, "alpha.safetensors");
-    int r = alpha_write(path, &l->shape, l->alpha.value, e);
+    int r = alpha_write(path, &l->shape, alpha, e);
     free(path);
     if (r < 0)
         return -1;
     if (l->fixed)
         return save_mask(l->fixed, folder, e);
-    struct mask *m = alpha_mask(&l->shape, l->alpha.value);
+    struct mask *m = alpha_mask(&l->shape, alpha);
     r = save_mask(m, folder, e);
     mask_destroy(m);
     return r;

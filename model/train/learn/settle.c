@@ -21,10 +21,11 @@ static int importance_of(const struct learner *l, struct importance *ret, struct
     const struct alpha_shape *s = &l->shape;
     const uint64_t heads = (uint64_t)s->layers * s->heads, n = s->n,
                    each = alpha_count(s) / heads;
-    if (importance_new(s->layers, s->heads, s->n, "alpha", ret, e) < 0)
+    const float *alpha = learner_alpha(l, e);
+    if (!alpha || importance_new(s->layers, s->heads, s->n, "alpha", ret, e) < 0)
         return -1;
     for (uint64_t h = 0; h < heads; h++)
-        fill_head(s, l->alpha.value + h * each, ret->value + h * n * n);
+        fill_head(s, alpha + h * each, ret->value + h * n * n);
     return 0;
 }
 
@@ -92,14 +93,21 @@ static double density_of(const struct mask *m)
     return sum / ((double)m->layers * m->heads * m->n * m->n);
 }
 
+static int take_above_0(struct learner *l, struct error *e)
+{
+    const float *alpha = learner_alpha(l, e);
+    if (!alpha)
+        return -1;
+    l->fixed = alpha_mask(&l->shape, alpha);
+    return 0;
+}
+
 int settle(struct learner *l, const struct engine *g, const struct settle_request *q,
            struct settled *ret, struct error *e)
 {
     *ret = (struct settled){
         .share = (double)NAN, .retained = (double)NAN, .predicted = (double)NAN};
-    if (l->options.snap <= 0)
-        l->fixed = alpha_mask(&l->shape, l->alpha.value);
-    else if (snap(l, g, q, ret, e) < 0)
+    if ((l->options.snap > 0 ? snap(l, g, q, ret, e) : take_above_0(l, e)) < 0)
         return -1;
     ret->density = density_of(l->fixed);
     return predict(l->fixed, g, q, &ret->predicted, e);

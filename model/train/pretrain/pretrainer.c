@@ -104,9 +104,9 @@ static int run_all(struct pretrainer *t, uint64_t place, struct batch_loss *loss
     return run_parts(t, &r, (struct range){place, 0, t->batch.batch.sequences}, loss, e);
 }
 
-static void clear_gradient(struct pretrainer *t)
+static int clear_gradient(const struct pretrainer *t, struct error *e)
 {
-    memset(t->state->gradient, 0, t->state->count * sizeof *t->state->gradient);
+    return train_state_clear(t->state, t->engine->threads, e);
 }
 
 /* Masked tokens of the sequences first .. end - 1. */
@@ -135,8 +135,7 @@ static int run_two_levels(struct pretrainer *t, uint64_t place, struct batch_los
         r.mlm_weight = masked ? 1.0 / masked : 0;
         r.next_weight = 1.0 / (range[k].end - range[k].first);
         r.bias = k ? &fixed : r.bias;
-        clear_gradient(t);
-        if (run_parts(t, &r, range[k], loss, e) < 0)
+        if (clear_gradient(t, e) < 0 || run_parts(t, &r, range[k], loss, e) < 0)
             return -1;
     }
     return 0;
@@ -160,23 +159,34 @@ static double mean(double sum, uint64_t count)
 }
 
 /* Draws the step's mask and tells what it is like. */
-static void begin_mask(struct learner *l, const struct step_request *q,
-                       struct mask_measures *ret)
+static int begin_mask(struct learner *l, const struct step_request *q,
+                      struct mask_measures *ret, struct error *e)
 {
-    learner_begin(l, q->step, q->tau);
-    *ret = measures_of(&l->shape, l->alpha.value, l->value);
+    if (learner_begin(l, q->step, q->tau, e) < 0)
+        return -1;
+    *ret = measures_of(&l->shape, l->before, l->value);
+    return 0;
 }
 
-static void update(struct pretrainer *t, const struct step_request *q, struct step_result *ret)
+/* Weights, then alpha; neither where a gradient is not finite. */
+static int update(const struct pretrainer *t, const struct step_request *q,
+                  struct step_result *ret, struct error *e)
 {
     const struct optimizer *o = &t->options->optimizer;
     const uint32_t threads = t->engine->threads;
-    if (!isfinite(ret->loss) || (t->learner && !learner_gather(t->learner)))
-        return;
-    ret->norm = optimizer_step(o, t->state, q->step, q->rate, threads);
+    const struct optimizer_step at = {q->step, q->rate, threads},
+                                of_mask = {q->step, q->mask_rate, threads};
+    bool finite = isfinite(ret->loss);
+    if (finite && t->learner && learner_gather(t->learner, &finite, e) < 0)
+        return -1;
+    if (!finite)
+        return 0;
+    if (optimizer_step(o, t->state, &at, &ret->norm, e) < 0)
+        return -1;
     ret->finite = isfinite(ret->norm);
-    if (ret->finite && t->learner)
-        learner_step(t->learner, o, q->step, q->mask_rate, threads);
+    if (ret->finite && t->learner && learner_step(t->learner, o, &of_mask, e) < 0)
+        return -1;
+    return ret->finite ? engine_repack(t->engine, e) : 0;
 }
 
 int pretrainer_step(struct pretrainer *t, const struct step_request *q, struct step_result *ret,
@@ -187,10 +197,8 @@ int pretrainer_step(struct pretrainer *t, const struct step_request *q, struct s
     const uint64_t place = place_of(t, q->step);
     const bool two = t->learner && t->learner->options.two_levels;
     make_batch(t, place);
-    clear_gradient(t);
-    if (t->learner)
-        begin_mask(t->learner, q, &mask);
-    if ((two ? run_two_levels : run_all)(t, place, &loss, e) < 0)
+    if (clear_gradient(t, e) < 0 || (t->learner && begin_mask(t->learner, q, &mask, e) < 0) ||
+        (two ? run_two_levels : run_all)(t, place, &loss, e) < 0)
         return -1;
     *ret = (struct step_result){.mlm = mean(loss.mlm, loss.masked),
                                 .next = mean(loss.next, loss.sequences),
@@ -199,8 +207,7 @@ int pretrainer_step(struct pretrainer *t, const struct step_request *q, struct s
                                 .masked = t->batch.batch.masked,
                                 .mask = mask};
     ret->loss = ret->mlm + ret->next;
-    update(t, q, ret);
-    return ret->finite ? engine_repack(t->engine, e) : 0;
+    return update(t, q, ret, e);
 }
 
 /* ---- evaluation ---- */
@@ -240,9 +247,7 @@ int pretrainer_evaluate(const struct pretrainer *t, const struct samples *held_o
     struct sample_batch b = {0};
     struct batch_loss loss = {0};
     uint64_t tokens = 0;
-    int r = 0;
-    if (t->learner)
-        learner_evaluate(t->learner);
+    int r = t->learner ? learner_evaluate(t->learner, e) : 0;
     for (uint32_t at = 0; at < held_out->count && r == 0; at += EVALUATION_BATCH) {
         const uint32_t left = held_out->count - at;
         samples_batch(held_out, &o, 0, at, left < EVALUATION_BATCH ? left : EVALUATION_BATCH,

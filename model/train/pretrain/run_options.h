@@ -36,6 +36,7 @@ struct run_options {
     uint32_t keep;                   /* states */
     bool goes_on, not_bitwise;       /* goes_on: --resume */
     const char *save_gradients;
+    const struct backend *backend; /* engine_options.backend */
 };
 
 /* Names are those of the command's options, with '_' for '-'. `data_sum` tells DATA folders apart. */

@@ -2,6 +2,7 @@
 #include "model/train/pretrain/save_gradients.h"
 #include "masks/base/memory.h"
 #include "masks/safetensors.h"
+#include "model/backend/mirror.h"
 #include "model/base/whole_file.h"
 #include <stdlib.h>
 
@@ -86,14 +87,16 @@ static void add_batch(struct safetensors *out, const struct columns *c,
         safetensors_add(out, "batch.nsp_labels", "I64", 1, table, c->next);
 }
 
-static void add_gradients(struct safetensors *out, const struct pretrainer *t)
+/* gradient: the state's, on the host */
+static void add_gradients(struct safetensors *out, const struct pretrainer *t,
+                          const float *gradient)
 {
     const struct train_state *s = t->state;
     for (uint32_t k = 0; k < s->pieces; k++) {
         const struct parameter *p = s->piece[k].parameter;
         char name[PARAMETER_NAME_BYTES];
         parameter_file_name(p, &t->engine->config, name);
-        safetensors_add(out, name, "F32", p->rank, p->shape, s->gradient + s->piece[k].first);
+        safetensors_add(out, name, "F32", p->rank, p->shape, gradient + s->piece[k].first);
     }
 }
 
@@ -103,7 +106,7 @@ static void add_alpha(struct safetensors *out, const struct learner *l)
     uint64_t alpha[4], unit[4];
     const uint32_t rank = alpha_dimensions(&l->shape, alpha),
                    unit_rank = alpha_unit_dimensions(&l->shape, unit);
-    safetensors_add(out, "alpha", "F32", rank, alpha, l->alpha.gradient);
+    safetensors_add(out, "alpha", "F32", rank, alpha, l->alpha_gradient.host);
     safetensors_add(out, "batch.alpha", "F32", rank, alpha, l->before);
     if (l->options.kind != LEARN_P)
         safetensors_add(out, "batch.noise", "F32", unit_rank, unit, l->noise);
@@ -112,10 +115,15 @@ static void add_alpha(struct safetensors *out, const struct learner *l)
 int gradients_save(const char *path, const struct pretrainer *t, const struct step_result *r,
                    struct error *e)
 {
+    const struct train_state *s = t->state;
     struct safetensors out = {0};
     struct whole_file file;
+    float *own;
+    const float *gradient = array_view(&s->device, s->gradient, s->gradient, s->count, &own, e);
+    if (!gradient)
+        return -1;
     struct columns c = make_columns(&t->batch.batch, t->engine->config.pad);
-    add_gradients(&out, t);
+    add_gradients(&out, t, gradient);
     add_batch(&out, &c, &t->batch.batch);
     if (t->learner)
         add_alpha(&out, t->learner);
@@ -125,5 +133,6 @@ int gradients_save(const char *path, const struct pretrainer *t, const struct st
     int ret = whole_file_end(&file, e);
     safetensors_finish(&out);
     free_columns(&c);
+    free(own);
     return ret;
 }

@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "model/train/run/run_save.h"
+#include "masks/base/memory.h"
+#include "model/backend/mirror.h"
 #include "model/base/whole_file.h"
 #include "model/checkpoint/json.h"
 #include <stdlib.h>
@@ -12,45 +14,84 @@ int run_log_event(struct run *r, const char *name, struct error *e)
     return run_log_write(&r->log, "event", name, fields, sizeof fields / sizeof *fields, e);
 }
 
-/* All tensors of the model in f32: those that are trained lie in the state, others were written so when the run began. */
-int run_save_model(const struct run *r, struct error *e)
+/* Values of a tensor on the host: of one that is trained out of the state's array. *ret_own as of array_view(). */
+static const void *values_of(const struct train_state *s, const struct tensor *t,
+                             float **ret_own, struct error *e)
+{
+    *ret_own = NULL;
+    return t->on_device
+               ? array_view(&s->device, s->value, t->data, t->parameter.count, ret_own, e)
+               : t->data;
+}
+
+/* own: [tensors], zeroed */
+static int add_tensors(const struct run *r, struct safetensors *out, float **own,
+                       struct error *e)
 {
     const struct weights *w = &r->engine->weights;
-    struct safetensors out = {0};
-    struct whole_file file;
-    char *path = path_join(r->folder.path, "model.safetensors");
-    safetensors_add_metadata(&out, "format", "pt"); /* transformers asks for it */
     for (uint32_t k = 0; k < w->n_tensors; k++) {
         const struct tensor *t = &w->tensor[k];
+        const void *values = values_of(r->state, t, &own[k], e);
         char name[PARAMETER_NAME_BYTES];
+        if (!values)
+            return -1;
         parameter_file_name(&t->parameter, &r->engine->config, name);
-        safetensors_add(&out, name, "F32", t->parameter.rank, t->parameter.shape, t->data);
+        safetensors_add(out, name, "F32", t->parameter.rank, t->parameter.shape, values);
     }
+    return 0;
+}
+
+static int write_file(const struct run *r, const struct safetensors *out, struct error *e)
+{
+    struct whole_file file;
+    char *path = path_join(r->folder.path, "model.safetensors");
     whole_file_begin(&file, path);
-    safetensors_stream(&out, whole_file_write, &file);
-    int result = whole_file_end(&file, e);
-    safetensors_finish(&out);
+    safetensors_stream(out, whole_file_write, &file);
     free(path);
+    return whole_file_end(&file, e);
+}
+
+/* All tensors of the model in f32: those that are trained are the state's, others were written so when the run began. */
+int run_save_model(const struct run *r, struct error *e)
+{
+    const uint32_t count = r->engine->weights.n_tensors;
+    struct safetensors out = {0};
+    float **own = memory_new(count, sizeof *own);
+    safetensors_add_metadata(&out, "format", "pt"); /* transformers asks for it */
+    int result = add_tensors(r, &out, own, e);
+    if (result == 0)
+        result = write_file(r, &out, e);
+    for (uint32_t k = 0; k < count; k++)
+        free(own[k]);
+    free(own);
+    safetensors_finish(&out);
     if (result < 0 || (r->learner && learner_save(r->learner, r->folder.path, e) < 0))
         return -1;
     return folder_sync(r->folder.path, e);
 }
 
-static bool is_finite(const struct train_state *s)
+static int not_finite(struct run *r, struct error *e)
 {
-    return elements_not_finite(ELEMENT_F32, s->value, s->count) == s->count;
+    struct error ignored = {0};
+    run_log_event(r, "nan", &ignored);
+    return error_set(e, ERROR_FALSE,
+                     "step %llu: a parameter is not finite; what was saved before stays",
+                     (unsigned long long)r->facts.step);
+}
+
+static int check_finite(struct run *r, const struct train_state *s, struct error *e)
+{
+    bool finite;
+    if (s->device.does->array_is_finite(s->device.state, s->value, s->count, &finite, e) < 0)
+        return -1;
+    return finite ? 0 : not_finite(r, e);
 }
 
 int run_save(struct run *r, struct error *e)
 {
     const struct snapshot_of of = {r->state, r->learner ? &r->learner->alpha : NULL, r->engine};
-    if (!is_finite(of.state) || (of.alpha && !is_finite(of.alpha))) {
-        struct error ignored = {0};
-        run_log_event(r, "nan", &ignored);
-        return error_set(e, ERROR_FALSE,
-                         "step %llu: a parameter is not finite; what was saved before stays",
-                         (unsigned long long)r->facts.step);
-    }
+    if (check_finite(r, of.state, e) < 0 || (of.alpha && check_finite(r, of.alpha, e) < 0))
+        return -1;
     if (r->watch->tell)
         r->watch->tell("saving");
     if (snapshot_write(r->folder.path, &r->facts, &of, e) < 0 || run_save_model(r, e) < 0)

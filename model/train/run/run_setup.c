@@ -179,6 +179,13 @@ static int compare_model(const struct run *r, struct error *e)
 
 /* ---- engine and state ---- */
 
+static int read_alpha(const struct learner *l, struct error *e)
+{
+    if (alpha_read(l->options.alpha, &l->shape, l->alpha_value.host, e) < 0)
+        return error_prefix(e, "--alpha");
+    return learner_set_alpha(l, e);
+}
+
 static int load_engine(struct run *r, const struct snapshot *s, struct error *e)
 {
     const struct run_options *o = &r->options;
@@ -187,6 +194,7 @@ static int load_engine(struct run *r, const struct snapshot *s, struct error *e)
     const uint32_t pairs = r->pretrainer.pairs ? PART_POOLER | PART_NSP : 0;
     const struct engine_options options = {.dtype = o->dtype,
                                            .threads = o->threads,
+                                           .backend = o->backend,
                                            .parts = PART_MLM | pairs,
                                            .progress = r->watch->tell,
                                            .trains = true,
@@ -200,12 +208,11 @@ static int load_engine(struct run *r, const struct snapshot *s, struct error *e)
     tell(r, NULL);
     if (!r->engine || train_state_new(r->engine, &r->state, e) < 0)
         return -1;
-    if (has_alpha && learner_new(&o->learn, &r->engine->config, o->seed, &r->learner, e) < 0)
+    if (has_alpha && learner_new(&o->learn, r->engine, o->seed, &r->learner, e) < 0)
         return -1;
     r->pretrainer.learner = learns ? r->learner : NULL;
-    if (has_alpha && !s->kernel && o->learn.alpha &&
-        alpha_read(o->learn.alpha, &r->learner->shape, r->learner->alpha.value, e) < 0)
-        return error_prefix(e, "--alpha");
+    if (has_alpha && !s->kernel && o->learn.alpha && read_alpha(r->learner, e) < 0)
+        return -1;
     return has_alpha && !learns ? learner_read_fixed(r->learner, r->folder.path, e) : 0;
 }
 
@@ -315,9 +322,9 @@ void run_finish(struct run *r)
 {
     run_log_close(&r->log);
     pretrainer_finish(&r->pretrainer);
-    engine_destroy(r->engine);
     train_state_destroy(r->state);
     learner_destroy(r->learner);
+    engine_destroy(r->engine);
     samples_close(r->data);
     samples_close(r->held_out);
     json_decref(r->json);

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "model/train/run/snapshot.h"
 #include "masks/base/memory.h"
+#include "model/backend/mirror.h"
 #include "model/base/whole_file.h"
 #include "model/checkpoint/json.h"
 #include <dirent.h>
@@ -75,25 +76,39 @@ static void hash_pieces(const struct train_state *s, char ret[17])
     snprintf(ret, 17, "%016" PRIx64, hash);
 }
 
-static void add_buffers(struct safetensors *out, const struct train_state *s,
-                        const char *const *name)
+/* The host's copies, where it may not read the arrays themselves. */
+struct copies {
+    float *own[2 * BUFFERS];
+    uint32_t count;
+};
+
+static int add_buffers(struct safetensors *out, const struct train_state *s,
+                       const char *const *name, struct copies *c, struct error *e)
 {
-    const float *each[BUFFERS] = {s->value, s->first_moment, s->second_moment};
-    for (int k = 0; k < BUFFERS; k++)
-        safetensors_add(out, name[k], "F32", 1, &s->count, each[k]);
+    float *each[BUFFERS] = {s->value, s->first_moment, s->second_moment};
+    for (int k = 0; k < BUFFERS; k++) {
+        const float *values =
+            array_view(&s->device, each[k], each[k], s->count, &c->own[c->count++], e);
+        if (!values)
+            return -1;
+        safetensors_add(out, name[k], "F32", 1, &s->count, values);
+    }
+    return 0;
 }
 
-static void add_tensors(struct safetensors *out, const struct snapshot_of *of)
+static int add_tensors(struct safetensors *out, const struct snapshot_of *of, struct copies *c,
+                       struct error *e)
 {
     char pieces[17];
     uint64_t size;
     const uint8_t *kernel = engine_kernel(of->engine, &size);
     hash_pieces(of->state, pieces);
     safetensors_add_metadata(out, "pieces", pieces);
-    add_buffers(out, of->state, buffers);
-    if (of->alpha)
-        add_buffers(out, of->alpha, alpha_buffers);
+    if (add_buffers(out, of->state, buffers, c, e) < 0 ||
+        (of->alpha && add_buffers(out, of->alpha, alpha_buffers, c, e) < 0))
+        return -1;
     safetensors_add(out, "kernel", "U8", 1, &size, kernel);
+    return 0;
 }
 
 static int stream(const char *path, const struct safetensors *out, struct error *e)
@@ -107,22 +122,33 @@ static int stream(const char *path, const struct safetensors *out, struct error 
     return whole_file_end(&w.file, e);
 }
 
+static int make_folder(const char *folder, struct error *e)
+{
+    return mkdir(folder, 0777) < 0 && errno != EEXIST
+               ? error_set(e, ERROR_UNAVAILABLE, "%s: cannot be made: %s", folder,
+                           strerror(errno))
+               : 0;
+}
+
 int snapshot_write(const char *run, const struct snapshot_facts *facts,
                    const struct snapshot_of *of, struct error *e)
 {
     struct safetensors out = {0};
+    struct copies copies = {0};
     char name[48], *folder = state_folder(run);
     snprintf(name, sizeof name, "step-%012" PRIu64 ".safetensors", facts->step);
     char *path = path_join(folder, name);
     add_facts(&out, facts);
-    add_tensors(&out, of);
-    int r =
-        mkdir(folder, 0777) < 0 && errno != EEXIST
-            ? error_set(e, ERROR_UNAVAILABLE, "%s: cannot be made: %s", folder, strerror(errno))
-            : stream(path, &out, e);
+    int r = add_tensors(&out, of, &copies, e);
+    if (r == 0)
+        r = make_folder(folder, e);
+    if (r == 0)
+        r = stream(path, &out, e);
     if (r == 0)
         r = folder_sync(folder, e);
     safetensors_finish(&out);
+    for (uint32_t k = 0; k < copies.count; k++)
+        free(copies.own[k]);
     free(path);
     free(folder);
     return r;
@@ -294,9 +320,10 @@ static int copy_buffers(const struct snapshot *s, const struct train_state *to,
     }
     for (int k = 0; k < BUFFERS; k++) {
         const struct safetensor *t = safetensors_find(&s->tensors, name[k]);
-        memcpy(each[k], t->data, t->size);
-        if (elements_not_finite(ELEMENT_F32, each[k], to->count) != to->count)
+        if (elements_not_finite(ELEMENT_F32, t->data, to->count) != to->count)
             return error_set(e, ERROR_INPUT, "the state's %s: a number is not finite", name[k]);
+        if (to->device.does->array_write(to->device.state, each[k], to->count, t->data, e) < 0)
+            return -1;
     }
     return 0;
 }

@@ -2,15 +2,20 @@
 #include "tests/model/random/plain_bert.h"
 #include "masks/base/memory.h"
 #include "model/arch/arch.h"
+#include "model/backend/training.h"
 #include <math.h>
 #include <stdlib.h>
 
-/* A parameter in f32; caller frees. */
-static float *read_tensor(const struct plain_bert *b, enum parameter_id id, uint32_t layer)
+float *plain_tensor(const struct plain_bert *b, enum parameter_id id, uint32_t layer)
 {
     const struct tensor *t = weights_get(b->weights, id, layer);
-    float *ret = memory_new(t->parameter.count, sizeof *ret);
-    tensor_to_f32(t, 0, t->parameter.count, ret);
+    const struct training_device *d = b->device;
+    const uint64_t count = t->parameter.count;
+    float *ret = memory_new(count, sizeof *ret);
+    if (!t->on_device)
+        tensor_to_f32(t, 0, count, ret);
+    else if (d->does->array_read(d->state, t->data, count, ret, NULL) < 0)
+        abort();
     return ret;
 }
 
@@ -18,7 +23,7 @@ static float *read_tensor(const struct plain_bert *b, enum parameter_id id, uint
 static double *dense(const struct plain_bert *b, enum parameter_id weight, uint32_t layer,
                      const double *x, uint32_t rows)
 {
-    float *w = read_tensor(b, weight, layer), *bias = read_tensor(b, weight + 1, layer);
+    float *w = plain_tensor(b, weight, layer), *bias = plain_tensor(b, weight + 1, layer);
     const uint64_t *shape = weights_get(b->weights, weight, layer)->parameter.shape;
     const uint32_t out = (uint32_t)shape[0], in = (uint32_t)shape[1];
     double *y = memory_new((size_t)rows * out, sizeof *y);
@@ -38,7 +43,7 @@ static void norm(const struct plain_bert *b, enum parameter_id id, uint32_t laye
                  uint32_t rows)
 {
     uint32_t h = b->config->hidden;
-    float *gain = read_tensor(b, id, layer), *shift = read_tensor(b, id + 1, layer);
+    float *gain = plain_tensor(b, id, layer), *shift = plain_tensor(b, id + 1, layer);
     for (uint32_t r = 0; r < rows; r++, x += h) {
         double mean = 0, variance = 0;
         for (uint32_t k = 0; k < h; k++)
@@ -190,9 +195,9 @@ static void run_layer(const struct plain_bert *b, uint32_t layer, double *x, uin
 double *plain_hidden(const struct plain_bert *b, const struct sequence *s)
 {
     uint32_t h = b->config->hidden;
-    float *word = read_tensor(b, PARAMETER_WORDS, 0);
-    float *position = read_tensor(b, PARAMETER_POSITIONS, 0);
-    float *type = b->config->types ? read_tensor(b, PARAMETER_TYPES, 0) : NULL;
+    float *word = plain_tensor(b, PARAMETER_WORDS, 0);
+    float *position = plain_tensor(b, PARAMETER_POSITIONS, 0);
+    float *type = b->config->types ? plain_tensor(b, PARAMETER_TYPES, 0) : NULL;
     double *x = memory_new((size_t)s->count * h, sizeof *x);
     for (uint32_t i = 0; i < s->count; i++)
         for (uint32_t k = 0; k < h; k++)
@@ -223,8 +228,8 @@ double *plain_words(const struct plain_bert *b, const double *x)
     uint32_t h = b->config->hidden, words = b->config->vocabulary;
     double *y = dense(b, PARAMETER_MLM_DENSE_WEIGHT, 0, x, 1);
     double *logit = memory_new(words, sizeof *logit);
-    float *word = read_tensor(b, PARAMETER_WORDS, 0);
-    float *bias = read_tensor(b, PARAMETER_MLM_BIAS, 0);
+    float *word = plain_tensor(b, PARAMETER_WORDS, 0);
+    float *bias = plain_tensor(b, PARAMETER_MLM_BIAS, 0);
     activate(b, y, h);
     norm(b, PARAMETER_MLM_GAIN, 0, y, 1);
     for (uint32_t k = 0; k < words; k++) {

@@ -10,7 +10,11 @@ struct plain_bert {
     const struct mask *mask; /* null: dense */
     bool sparsegen;
     double lambda;
+    const struct training_device *device; /* where training took the weights over; else null */
 };
+
+/* A tensor in f32; caller frees. */
+float *plain_tensor(const struct plain_bert *b, enum parameter_id id, uint32_t layer);
 
 /* The last hidden states [count, H]; caller frees. */
 double *plain_hidden(const struct plain_bert *b, const struct sequence *s);

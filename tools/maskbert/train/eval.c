@@ -119,8 +119,8 @@ static void print_json(const struct evaluation *v)
 static void close_all(struct held_out *h)
 {
     pretrainer_finish(&h->pretrainer);
-    engine_destroy(h->pretrainer.engine);
     train_state_destroy(h->pretrainer.state);
+    engine_destroy(h->pretrainer.engine);
     samples_close(h->samples);
 }
 

@@ -3,8 +3,6 @@
 #include "masks/base/memory.h"
 #include "model/arch/arch.h"
 #include "model/engine/encoder.h"
-#include "runtime/device/machine.h"
-#include "runtime/load/load.h"
 #include <stdlib.h>
 
 static void close(struct backend_state *s)
@@ -74,19 +72,6 @@ static int pack(struct backend_state *s, const struct linear_shape *shape, const
     return matmul_pack(s->matmul, shape, weight, bias, ret, e);
 }
 
-static void refill(struct backend_state *s, void *kept, enum element type, const float *value,
-                   uint64_t count)
-{
-    (void)s;
-    elements_from_f32(type, value, count, kept);
-}
-
-static int repack(struct backend_state *s, const struct linear *l,
-                  const struct weight_view *weight, const float *bias, struct error *e)
-{
-    return matmul_repack(s->matmul, l, weight, bias, e);
-}
-
 /* ---- forward pass and heads ---- */
 
 /* The hidden states are there already. */
@@ -96,15 +81,6 @@ static int fetch(const struct engine *g, struct engine_workspace *w, struct erro
     return 0;
 }
 
-char *cpu_training_identity(const struct engine *g)
-{
-    struct text t = {0};
-    const struct artifact_target *target = g->encoder->attention.kernel->target;
-    text_add(&t, "%s; %s; ", machine_level(), target->name);
-    matmul_describe(&t);
-    return text_take(&t);
-}
-
 const struct backend backend_cpu = {
     .device = &device_cpu,
     .open = open,
@@ -112,17 +88,10 @@ const struct backend backend_cpu = {
     .feed_form = feed_form,
     .keep = keep,
     .pack = pack,
-    .refill = refill,
-    .repack = repack,
     .encode = cpu_encode,
     .fetch = fetch,
     .head = cpu_head,
     .mean = cpu_mean,
     .workspace_finish = cpu_workspace_finish,
-    .training_new = cpu_training_new,
-    .training_destroy = cpu_training_destroy,
-    .train = cpu_train,
-    .training_identity = cpu_training_identity,
-    .training_memory = cpu_training_memory,
-    .training_attention = cpu_training_attention,
+    .training = &cpu_training,
 };

@@ -19,13 +19,6 @@ int cpu_encode(const struct encode_request *r, struct error *e);
 int cpu_head(const struct head_request *r, struct error *e);
 int cpu_mean(const struct engine *g, struct engine_workspace *w, float *ret, struct error *e);
 
-struct backend_training *cpu_training_new(const struct engine *g);
-void cpu_training_destroy(struct backend_training *m);
-int cpu_train(const struct gradients_request *r, struct backend_training *m,
-              struct batch_loss *loss, struct error *e);
-char *cpu_training_identity(const struct engine *g);
-int cpu_training_memory(const struct engine *g, const struct gradients_sizes *s,
-                        struct gradients_memory *ret, struct error *e);
-void cpu_training_attention(const struct backend_training *m, struct gradients_array *ret);
+extern const struct training_backend cpu_training; /* model/backend/cpu/train/ */
 
 void cpu_workspace_finish(struct backend_workspace *m);

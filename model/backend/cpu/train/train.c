@@ -2,7 +2,10 @@
 /* A pass forward and backward on the CPU: memory, the forward pass over its tape, heads, and the way back. */
 #include "model/backend/cpu/train/train.h"
 #include "masks/base/memory.h"
+#include "masks/base/text.h"
 #include "model/backend/cpu/forward/plain.h"
+#include "runtime/device/machine.h"
+#include "runtime/load/load.h"
 #include <stdlib.h>
 #include <string.h>
 
@@ -217,6 +220,15 @@ int cpu_training_memory(const struct engine *g, const struct gradients_sizes *s,
                    pool_held(&g->encoder->state->kept),
     };
     return 0;
+}
+
+char *cpu_training_identity(const struct engine *g)
+{
+    struct text t = {0};
+    const struct artifact_target *target = g->encoder->attention.kernel->target;
+    text_add(&t, "%s; %s; ", machine_level(), target->name);
+    matmul_describe(&t);
+    return text_take(&t);
 }
 
 void cpu_training_attention(const struct backend_training *m, struct gradients_array *ret)
