@@ -171,24 +171,20 @@ static uint32_t grains(const struct abi_line *l)
     return (l->row_end + LINE_GRAIN - 1) / LINE_GRAIN - l->row_begin / LINE_GRAIN;
 }
 
-/* Drafts count the entries of lines that begin anywhere, and UNIT_MIXED of active ones. Exact counts would change 15 of
-   234 kernel files of the gallery (n = 128, 512, 2048), strided to a plan that is predicted to be slower. */
 static void count(const struct plan_pass *t, const struct abi_item *item,
                   const struct abi_piece *piece, struct effort *ret)
 {
     int64_t seen[2] = {INT64_MIN, INT64_MIN}; /* by step */
-    uint64_t columns = 0, entries = 0, active = 0;
+    uint64_t columns = 0, entries = 0;
     for (u32 k = piece->first; k < piece->first + piece->count; k++) {
         const struct abi_line *l = &t->lines[k];
         int64_t begin = l->col0 + (int64_t)l->step * l->row_begin,
                 rows = l->row_end - l->row_begin;
         entries += grains(l) * LINE_GRAIN;
-        active += (uint64_t)rows;
         columns += new_columns(&seen[l->step], begin, begin + (l->step ? rows : 1));
     }
-    ret->count[UNIT_WALK] +=
-        t->expected ? line_entries(item->rows, (double)active, piece->count) : (double)entries;
-    ret->count[UNIT_MIXED] += (double)(t->expected ? active : entries);
+    ret->count[UNIT_WALK] += (double)entries;
+    ret->count[UNIT_MIXED] += (double)entries;
     count_lines(item->rows, piece->count, (double)columns, ret);
 }
 

@@ -61,7 +61,6 @@ static struct effort draft_effort(const struct draft *d, const struct plan_pass 
         .fragments = like->fragments,
         .halves = like->halves,
         .kernels = like->kernels,
-        .expected = true,
     };
     memcpy(piece, d->piece, d->pieces * sizeof *piece);
     piece[d->pieces] =

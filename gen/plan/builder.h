@@ -88,8 +88,8 @@ void builder_row_block(struct builder *b, const struct pattern *pattern, uint32_
 void shared_choose(struct builder *b, const struct plan *p, const struct pattern *pattern);
 /* What each lowering would cost alone, which is of interest even where the plan is another. */
 void builder_note(struct builder *b, const struct plan *p, const struct pattern *pattern);
-/* Whether lines alone are cheaper for the pass than row blocks with packed operands, where a matrix unit takes tiles
-   by halves (lines.c); and whether they are cheaper than the same tables of a plan that is there, on any CPU. */
+/* Whether lines alone are cheaper for the pass than row blocks or classes with packed operands, where a matrix unit
+   takes tiles by halves (lines.c); and whether they are cheaper than the same tables of a plan that is there, on any CPU. */
 bool lines_choose(struct builder *b, const struct plan *p, const struct mask *m);
 bool lines_beat(struct builder *b, const struct plan *p, const struct mask *m,
                 const struct plan *than);
@@ -105,5 +105,7 @@ int builder_check_capacity(const struct plan_pass *t,
 /* The split that is worth having; empty where row blocks alone are as good. */
 void classes_choose(struct builder *b, const struct plan *p, const struct pattern *pattern,
                     struct split *ret);
+/* The price of the cheapest split; infinite where there is none. */
+double classes_price(struct builder *b, const struct plan *p, const struct pattern *pattern);
 int classes_build(struct builder *b, const struct plan *p, const struct split *s,
                   struct error *e);

@@ -151,6 +151,13 @@ static struct candidate cheapest_split(struct builder *b, const struct plan *p,
     return best;
 }
 
+double classes_price(struct builder *b, const struct plan *p, const struct pattern *pattern)
+{
+    struct candidate best = cheapest_split(b, p, pattern);
+    split_finish(&best.split);
+    return best.price;
+}
+
 /* The split that is worth having; empty where row blocks alone are as good. */
 void classes_choose(struct builder *b, const struct plan *p, const struct pattern *pattern,
                     struct split *ret)

@@ -44,24 +44,42 @@ static double count_heads(const struct plan *p, uint32_t which)
     return (double)heads;
 }
 
-/* All heads in lines; infinite where that is more than `most`. With `ret_row_blocks`: that gets all heads in row
-   blocks, packing included. */
-static double price_lines_alone(struct builder *b, const struct plan *p, const struct mask *m,
-                                bool transposed, double most, double *ret_row_blocks)
+/* Prices of a pattern for one head; infinite where that is more than `most`, or where it cannot be. */
+static double in_lines(struct builder *b, const struct plan *p, const struct pattern *pattern,
+                       double most)
 {
+    return try_row_blocks(b, p, pattern, true, most);
+}
+
+static double in_row_blocks(struct builder *b, const struct plan *p,
+                            const struct pattern *pattern, double most)
+{
+    (void)most;
+    return try_row_blocks(b, p, pattern, false, INFINITY) +
+           pack_seconds(p, b->pass == &p->transposed);
+}
+
+static double in_classes_or_row_blocks(struct builder *b, const struct plan *p,
+                                       const struct pattern *pattern, double most)
+{
+    return fmin(in_row_blocks(b, p, pattern, most),
+                classes_price(b, p, pattern) + pack_seconds(p, b->pass == &p->transposed));
+}
+
+/* All heads; infinite where that is more than `most`. */
+static double price_heads(struct builder *b, const struct plan *p, const struct mask *m,
+                          double most,
+                          double (*price)(struct builder *, const struct plan *,
+                                          const struct pattern *, double))
+{
+    const bool transposed = b->pass == &p->transposed;
     double sum = 0;
     for (uint32_t k = 0; k < m->n_patterns && sum < most; k++) {
         struct pattern *transpose = transposed ? pattern_transpose(m->pattern[k], NULL) : NULL;
         const struct pattern *pattern = transposed ? transpose : m->pattern[k];
         const double heads = count_heads(p, k);
-        if (pattern)
-            sum += heads * try_row_blocks(b, p, pattern, true, (most - sum) / heads);
-        if (pattern && ret_row_blocks && sum < INFINITY)
-            *ret_row_blocks += heads * (try_row_blocks(b, p, pattern, false, INFINITY) +
-                                        pack_seconds(p, transposed));
+        sum += pattern ? heads * price(b, p, pattern, (most - sum) / heads) : INFINITY;
         pattern_destroy(transpose);
-        if (!pattern)
-            return INFINITY;
     }
     return sum;
 }
@@ -94,7 +112,7 @@ bool lines_beat(struct builder *b, const struct plan *p, const struct mask *m,
     if (!builder_can(b, CAN_PIECES) || !b->pass->kernels.diagonal_most || b->price.walk <= 0 ||
         least_lines(b, p, m) > most)
         return false;
-    return price_lines_alone(b, p, m, transposed, most, NULL) < most;
+    return price_heads(b, p, m, most, in_lines) < most;
 }
 
 bool lines_choose(struct builder *b, const struct plan *p, const struct mask *m)
@@ -105,8 +123,8 @@ bool lines_choose(struct builder *b, const struct plan *p, const struct mask *m)
     for (uint32_t k = 0; k < m->n_patterns; k++)
         if (too_dense(b, m->pattern[k]))
             return false;
-    double row_blocks = 0;
-    const double lines =
-        price_lines_alone(b, p, m, b->pass == &p->transposed, INFINITY, &row_blocks);
-    return lines < row_blocks * (1 - LEAST_GAIN);
+    const double lines = price_heads(b, p, m, INFINITY, in_lines);
+    return lines < INFINITY &&
+           lines < price_heads(b, p, m, INFINITY, in_row_blocks) * (1 - LEAST_GAIN) &&
+           lines * (1 - LEAST_GAIN) <= price_heads(b, p, m, INFINITY, in_classes_or_row_blocks);
 }

@@ -42,8 +42,6 @@ struct plan_pass {
     bool halves;            /* ... by 16 columns */
     uint32_t
         gathers_kept; /* groups of gathered columns that kernels keep from row block to row block */
-    bool
-        expected; /* tables of a draft: lines count as if each began anywhere in the row block */
     struct item_kernels kernels;  /* that items may take beside the row-block kernel */
     struct plan_summary *summary; /* [mask patterns] */
     struct plan_alone *alone;     /* [mask patterns] */

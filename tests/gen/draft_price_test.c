@@ -51,11 +51,10 @@ static void close_bench(struct bench *x)
     plan_destroy(x->plan);
 }
 
-/* Seconds of the items from `first` on, by what they count as drafts. */
+/* Seconds of the items from `first` on, by what they count in the plan. */
 static double price_items(struct bench *x, uint64_t first)
 {
     double sum = 0;
-    x->pass.expected = true;
     for (uint64_t k = first; k < x->pass.n_items; k++) {
         const struct effort e = item_effort(&x->pass, &x->pass.items[k]);
         sum += price_of(&x->builder.price, &e);

@@ -200,6 +200,24 @@ static void test_lines_alone(void **state)
     }
 }
 
+/* Lines alone pack nothing, but for strided residue classes are cheaper, packing included. */
+static void test_classes_beat_lines(void **state)
+{
+    (void)state;
+    struct error e = {0};
+    struct mask_request request = {MASK_REQUEST_DEFAULTS, .name = "strided", .n = 512};
+    struct mask *m = mask_load(&request, NULL, &e);
+    assert_non_null(m);
+    struct kernel_request f = {.dtype = ABI_BF16, .head_dim = 64, .backward = true};
+    struct plan *p = plan_build(m, target_find("x86-64-bf16", &e), &f,
+                                machine_find("x86-bf16", &e), NULL, &e);
+    assert_non_null(p);
+    assert_true(p->forward.uses & 1u << ABI_RESIDUE);
+    assert_true(p->transposed.uses & 1u << ABI_RESIDUE);
+    plan_destroy(p);
+    mask_destroy(m);
+}
+
 static double mixed_rows(const char *mask)
 {
     struct error e = {0};
@@ -276,6 +294,7 @@ int main(void)
         cmocka_unit_test(test_rows_apart),
         cmocka_unit_test(test_shared_columns),
         cmocka_unit_test(test_lines_alone),
+        cmocka_unit_test(test_classes_beat_lines),
         cmocka_unit_test(test_scattered_plan),
         cmocka_unit_test(test_scattered_rows_are_no_slower),
     };
