@@ -208,8 +208,3 @@ double range_entries(uint32_t rows, uint32_t columns)
     uint32_t grains = (columns + RANGE_GRAIN - 1) / RANGE_GRAIN;
     return (double)rows * grains * RANGE_GRAIN;
 }
-
-double price_range(const struct price *p, uint32_t rows, uint32_t columns)
-{
-    return p->full * range_entries(rows, columns);
-}

@@ -61,9 +61,9 @@ void effort_terms(const struct machine *m, struct price_shape s, const struct ef
    some bytes are reused sooner than others. 0 where `cache` is 0. */
 double cache_miss(double size, double cache);
 
-/* The kernels take LINE_GRAIN rows of a line at once. line_entries: the entries that they compute for `lines` lines of
-   `cells` entries in all, which begin and end anywhere in a row block. price_lines is infinite where the planner never
-   uses lines. */
+/* The kernels take LINE_GRAIN rows of a line at once. line_entries: an estimate of the entries that they compute for
+   `lines` lines of `cells` entries in all, before their rows are known. price_lines: of such lines, for the choice of
+   entries; infinite where the planner never uses lines. */
 enum { LINE_GRAIN = 4 };
 /* With more lines than this, columns do not stay in L1 from one group of LINE_GRAIN rows to the next. */
 enum { LINES_KEPT = 256 };
@@ -75,4 +75,3 @@ double price_lines(const struct price *p, uint32_t rows, double cells, double li
 /* A range without mask test: the kernels take RANGE_GRAIN keys at once. */
 enum { RANGE_GRAIN = 16 };
 double range_entries(uint32_t rows, uint32_t columns); /* entries that they compute */
-double price_range(const struct price *p, uint32_t rows, uint32_t columns);

@@ -30,15 +30,12 @@ static bool applies(const struct row_block *s, const struct price *p)
 /* A range against the same columns gathered, and walked one by one. */
 static bool pays(const struct row_block *s, const struct price *p, struct abi_range range)
 {
-    uint32_t columns = range.end - range.begin;
-    if (s->fragments)
-        return row_block_range_price(s, p, range) <=
-               columns * gathered_column_price(p, s->rows);
-    if (p->gather > 0 &&
-        price_range(p, s->rows, columns) > columns * gathered_column_price(p, s->rows))
-        return false;
-    return price_range(p, s->rows, columns) <
-           price_lines(p, s->rows, (double)columns * s->owned, columns, columns);
+    const uint32_t columns = range.end - range.begin;
+    const double here = row_block_range_price(s, p, range),
+                 gathered = columns * gathered_column_price(p, s->rows);
+    if (s->fragments || (p->gather > 0 && here > gathered))
+        return here <= gathered;
+    return here < price_lines(p, s->rows, (double)columns * s->owned, columns, columns);
 }
 
 static void count_alone(struct row_block *s, struct effort *ret)
@@ -119,8 +116,8 @@ static bool equal_pays(const struct row_block *s, const struct price *p)
     }
     for (uint32_t k = 0; k < s->n_touched; k++)
         tiles += tile_price(s, p, row_block_tile(s, s->bits, s->touched[k]));
-    double tile = 32.0 * (s->rows * p->partial + (s->fragments ? p->gather : 0));
-    return ranges + left * tile <= tiles * (1 + 1e-9); /* ranges are the shorter plan */
+    return ranges + left * whole_tile_price(s, p) <=
+           tiles * (1 + 1e-9); /* ranges are the shorter plan */
 }
 
 static void build(struct row_block *s, const struct price *p, struct draft *d)

@@ -49,27 +49,43 @@ double halves_entries(const u32 *word, uint32_t rows)
     return (half ? ABI_TILE_COLS / 2.0 : ABI_TILE_COLS) * rows;
 }
 
-/* Entries that kernels compute of a tile. */
-static double tile_entries(bool fragments, bool halves, const u32 *word, uint32_t rows)
+/* Work of a tile: columns that are brought for it, and entries that kernels compute. */
+struct tile_work {
+    double gathered, entries;
+};
+
+static struct tile_work work_of(bool fragments, bool halves, const u32 *word, uint32_t rows)
 {
     if (halves)
-        return halves_entries(word, rows);
-    return fragments ? fragment_entries(word, rows) : (double)ABI_TILE_COLS * rows;
+        return (struct tile_work){0, halves_entries(word, rows)};
+    if (fragments)
+        return (struct tile_work){ABI_TILE_COLS, fragment_entries(word, rows)};
+    return (struct tile_work){0, (double)ABI_TILE_COLS * rows};
 }
 
 void tile_count(bool fragments, bool halves, const u32 *word, uint32_t rows, double times,
                 struct effort *ret)
 {
-    ret->count[UNIT_GATHER] += fragments ? times * ABI_TILE_COLS : 0;
-    ret->count[word ? UNIT_PARTIAL : UNIT_FULL] +=
-        times * tile_entries(fragments, halves, word, rows);
+    const struct tile_work w = work_of(fragments, halves, word, rows);
+    ret->count[UNIT_GATHER] += times * w.gathered;
+    ret->count[word ? UNIT_PARTIAL : UNIT_FULL] += times * w.entries;
 }
 
 double tile_price(const struct row_block *s, const struct price *p, const u32 *word)
 {
-    double entries = tile_entries(s->fragments, s->halves, word, s->rows);
-    return (s->fragments ? ABI_TILE_COLS * p->gather : 0) +
-           entries * (word ? p->partial : p->full);
+    const struct tile_work w = work_of(s->fragments, s->halves, word, s->rows);
+    return w.gathered * p->gather + w.entries * (word ? p->partial : p->full);
+}
+
+double whole_tile_price(const struct row_block *s, const struct price *p)
+{
+    const struct tile_work w = work_of(s->fragments, s->halves, NULL, s->rows);
+    return w.gathered * p->gather + w.entries * p->partial;
+}
+
+double fragments_price(const struct row_block *s, const struct price *p, const u32 *word)
+{
+    return work_of(s->fragments, s->halves, word, s->rows).entries * p->partial;
 }
 
 /* Groups begin at a multiple of 16; of them all columns up to the range's end are brought. */

@@ -25,7 +25,10 @@ void tile_count(bool fragments, bool halves, const u32 *word, uint32_t rows, dou
 /* Adds the work of a range without mask test that `rows` rows see. */
 void range_count(bool fragments, struct abi_range range, uint32_t rows, struct effort *ret);
 
-/* Seconds of one such tile or range of a row block, for the choice of entries. */
+/* Seconds of one such tile or range of a row block, for the choice of entries. whole_tile_price: of a tile under a
+   pattern that leaves nothing out. fragments_price: of a tile without the columns that are brought for it. */
 double tile_price(const struct row_block *s, const struct price *p, const u32 *word);
+double whole_tile_price(const struct row_block *s, const struct price *p);
+double fragments_price(const struct row_block *s, const struct price *p, const u32 *word);
 double row_block_range_price(const struct row_block *s, const struct price *p,
                              struct abi_range range);

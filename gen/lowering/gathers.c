@@ -12,7 +12,7 @@ double gathers_entries(uint32_t rows, uint32_t count)
 
 double gathered_column_price(const struct price *p, uint32_t rows)
 {
-    return p->gather + rows * p->partial;
+    return p->gather + gathers_entries(rows, ABI_TILE_COLS) / ABI_TILE_COLS * p->partial;
 }
 
 static u32 gather_word(const struct plan_pass *t, uint32_t block_rows,
