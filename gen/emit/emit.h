@@ -39,7 +39,7 @@ struct rows_features {
     enum abi_dtype dtype; /* ABI_F32 or ABI_BF16 */
     uint32_t hidden;      /* length of a row, 1 or more */
 };
-struct source *rows_source(const struct rows_features *f);
+struct source *encoder_ops_source(const struct rows_features *f);
 void source_destroy(struct source *s);
 
 /* files[0] with every #include "FILE" replaced by that file, the first time, and by nothing

@@ -287,11 +287,11 @@ static void launch(const struct target *t, const struct kernel_config *c, enum f
     takes(t, &c->request, pass, &s);
     cuda_add_scratch(&c->request, ret);
     if (pass == FAMILY_FORWARD)
-        ret->forward[ret->n_forward++] = cuda_phase("attention_short_forward", ABI_OVER_HEADS,
-                                                    threads_of(&s), s.shared_bytes);
+        ret->forward[ret->n_forward++] = cuda_phase(
+            "attention_resident_forward", ABI_OVER_HEADS, threads_of(&s), s.shared_bytes);
     else {
         ret->backward[ret->n_backward++] = cuda_phase(
-            "attention_short_backward", ABI_OVER_HEADS, threads_of(&s), s.shared_bytes);
+            "attention_resident_backward", ABI_OVER_HEADS, threads_of(&s), s.shared_bytes);
         cuda_add_key_heads(t->threads, &c->request, ret);
     }
 }

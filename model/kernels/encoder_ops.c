@@ -16,7 +16,7 @@ const char *const encoder_op_entries[ENCODER_OPS] = {
 static struct source *source_of(const struct encoder_ops_shape *s)
 {
     const struct rows_features f = {(enum abi_dtype)s->dtype, s->hidden};
-    return rows_source(&f);
+    return encoder_ops_source(&f);
 }
 
 static int compile_for(const struct source *s, int ordinal, struct binary *ret, struct error *e)

@@ -107,7 +107,7 @@ class LoopTest(unittest.TestCase):
         def turn(products):
             return entries.Turn(0, [None], 1, 1, products, 128, [])
         made = [turn(1), turn(2), turn(1)]
-        entries.set_repeats(made, "attention_short_backward")
+        entries.set_repeats(made, "attention_resident_backward")
         self.assertEqual([t.repeats for t in made], [1, 1, 2])
 
 

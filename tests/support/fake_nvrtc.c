@@ -13,7 +13,7 @@
 /* Each image names every entry, since libmaskc looks for the name before it asks the driver. */
 static const char ptx[] =
     "// attention_forward attention_dq attention_dkv attention_dx attention_dx_sum "
-    "attention_key_heads attention_short_forward attention_short_backward";
+    "attention_key_heads attention_resident_forward attention_resident_backward";
 
 /* A cubin without kernels: an ELF header and an empty section. The emulated device runs the source beside it. */
 static const struct cubin {

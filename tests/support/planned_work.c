@@ -225,9 +225,9 @@ static void expect_short(const struct maskc_kernel *k, const struct problem *p,
                      &backward);
         }
     const uint64_t steps = (p->head_dim + 15) / 16;
-    ret[0] = (struct emulation_entry){"attention_short_forward", steps * forward,
+    ret[0] = (struct emulation_entry){"attention_resident_forward", steps * forward,
                                       2 * rows * (p->head_dim / 8)};
-    ret[1] = (struct emulation_entry){"attention_short_backward", steps * backward,
+    ret[1] = (struct emulation_entry){"attention_resident_backward", steps * backward,
                                       4 * rows * (p->head_dim / 8)};
     free(d);
 }
@@ -250,7 +250,7 @@ static bool agrees(const struct emulation_work *done, const struct emulation_ent
 
 static bool is_resident(const struct phase *p)
 {
-    return !strncmp(p->entry, "attention_short_", 16);
+    return !strncmp(p->entry, "attention_resident_", 19);
 }
 
 bool work_is_planned(const struct maskc_kernel *k, const struct problem *p,

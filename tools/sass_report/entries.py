@@ -18,9 +18,10 @@ MOST_PRODUCTS = 8
 
 # Products of a head's matrices that a kernel needs: forward QK, PV; dQ QK, dO V, dS K; dK and dV these
 # without dS K and with P dO, dS Q; all of the backward five.
-PRODUCTS = {"attention_forward": 2, "attention_dq": 3, "attention_dkv": 4, "attention_short_forward": 2,
-            "attention_short_backward": 5, "flash_fwd": 2, "flash_bwd": 5}
-PHASED = ("attention_short_backward",)  # of the resident family: several main loops, one after another
+PRODUCTS = {"attention_forward": 2, "attention_dq": 3, "attention_dkv": 4, "attention_resident_forward": 2,
+            "attention_resident_backward": 5, "flash_fwd": 2, "flash_bwd": 5,
+            "attention_short_forward": 2, "attention_short_backward": 5}  # the resident family's in older kernel files
+PHASED = ("attention_resident_backward", "attention_short_backward")  # several main loops, one after another
 TILED = ("attention_forward", "attention_dq", "attention_dkv")  # copy columns in their main loops, but with HGMMA
 
 

@@ -161,7 +161,8 @@ DEVICE void resident_backward(const struct abi_args *a, const struct resident_he
     }
 }
 
-ENTRY_OF(attention_short_backward, RESIDENT_BACKWARD_THREADS, RESIDENT_BACKWARD_BLOCKS)(ARGS a)
+ENTRY_OF(attention_resident_backward, RESIDENT_BACKWARD_THREADS, RESIDENT_BACKWARD_BLOCKS)
+(ARGS a)
 {
     const u32 total = a.slice_batch * a.heads, step = RESIDENT_BACKWARD_HEADS;
     NO_UNROLL

@@ -310,7 +310,7 @@ DEVICE void resident_forward(const struct abi_args *a, const struct resident_hea
     }
 }
 
-ENTRY_OF(attention_short_forward, RESIDENT_FORWARD_THREADS, RESIDENT_FORWARD_BLOCKS)(ARGS a)
+ENTRY_OF(attention_resident_forward, RESIDENT_FORWARD_THREADS, RESIDENT_FORWARD_BLOCKS)(ARGS a)
 {
     const u32 total = a.slice_batch * a.heads, step = RESIDENT_FORWARD_HEADS;
     NO_UNROLL

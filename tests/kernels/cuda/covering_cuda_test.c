@@ -38,11 +38,11 @@ static void mark_traits(struct state *s, const struct pairs_row *r, const bool *
 
 static void check_family(const struct pairs_row *r, const struct launch_record *l)
 {
-    const char *begin = cuda_row_is_resident(r) ? "attention_short_" : "attention_";
+    const char *begin = cuda_row_is_resident(r) ? "attention_resident_" : "attention_";
     assert_memory_equal(l->forward[0].entry, begin, strlen(begin));
-    assert_int_equal(!strncmp(l->forward[0].entry, "attention_short_", 16),
+    assert_int_equal(!strncmp(l->forward[0].entry, "attention_resident_", 19),
                      cuda_row_is_resident(r));
-    assert_true(!l->n_backward || !strncmp(l->backward[0].entry, "attention_short_", 16) ==
+    assert_true(!l->n_backward || !strncmp(l->backward[0].entry, "attention_resident_", 19) ==
                                       cuda_row_is_resident(r));
 }
 

@@ -87,7 +87,7 @@ void matrix_compare(const struct matrix *m, const double *truth, const char *wha
 struct source *bench_source(const struct shape *s)
 {
     struct rows_features f = {s->wide ? ABI_F32 : ABI_BF16, s->hidden};
-    return rows_source(&f);
+    return encoder_ops_source(&f);
 }
 
 static void open_text(struct bench *b, const struct source *source)

@@ -76,8 +76,8 @@ static void see_pass(const struct plan_pass *p)
 static void see(const struct artifact *a)
 {
     const struct launch_record *l = &a->target[0].launch;
-    seen.resident[0] |= !strcmp(l->forward[0].entry, "attention_short_forward");
-    seen.resident[1] |= !strcmp(l->backward[0].entry, "attention_short_backward");
+    seen.resident[0] |= !strcmp(l->forward[0].entry, "attention_resident_forward");
+    seen.resident[1] |= !strcmp(l->backward[0].entry, "attention_resident_backward");
     see_pass(&a->plan[0].forward);
     see_pass(&a->plan[0].transposed);
     seen.tall |= a->plan[0].block_rows == 128;

@@ -23,7 +23,7 @@ static struct known known;
 
 static bool is_resident(const struct phase *p)
 {
-    return !strncmp(p->entry, "attention_short_", 16);
+    return !strncmp(p->entry, "attention_resident_", 19);
 }
 
 /* The forward pass is resident, and .. */
