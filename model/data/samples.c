@@ -90,9 +90,10 @@ void sample_batch_finish(struct sample_batch *b)
     free(b->batch.list);
     free(b->batch.offsets);
     free(b->batch.sample);
-    free(b->next);
-    free(b->batch.masked_row);
-    free(b->batch.masked_label);
+    free(b->next_row);
+    free(b->next_label);
+    free(b->masked_row);
+    free(b->masked_label);
     free(b->token);
     masking_finish(&b->memory);
     *b = (struct sample_batch){0};
@@ -107,18 +108,18 @@ static void reserve_sequences(struct sample_batch *b, uint32_t count)
     t->list = memory_resize(t->list, count, sizeof *t->list);
     t->offsets = memory_resize(t->offsets, (size_t)count + 1, sizeof *t->offsets);
     t->sample = memory_resize(t->sample, count, sizeof *t->sample);
-    b->next = memory_resize(b->next, count, sizeof *b->next);
+    b->next_row = memory_resize(b->next_row, count, sizeof *b->next_row);
+    b->next_label = memory_resize(b->next_label, count, sizeof *b->next_label);
 }
 
 static void reserve_tokens(struct sample_batch *b, uint32_t count)
 {
-    struct train_batch *t = &b->batch;
     if (count <= b->tokens_capacity)
         return;
     b->tokens_capacity = count;
     b->token = memory_resize(b->token, count, sizeof *b->token);
-    t->masked_row = memory_resize(t->masked_row, count, sizeof *t->masked_row);
-    t->masked_label = memory_resize(t->masked_label, count, sizeof *t->masked_label);
+    b->masked_row = memory_resize(b->masked_row, count, sizeof *b->masked_row);
+    b->masked_label = memory_resize(b->masked_label, count, sizeof *b->masked_label);
 }
 
 static uint32_t record_length(const struct sample_record *r)
@@ -176,16 +177,26 @@ static void make_sequence(const struct samples *s, const struct masking *m,
     struct train_batch *t = &b->batch;
     const struct sample_record *r = &s->records.sample[key.sample];
     uint32_t row = (uint32_t)t->offsets[k], count = record_length(r);
-    uint32_t *token = b->token + row, *place = t->masked_row + t->masked;
+    uint32_t *token = b->token + row, *place = b->masked_row + b->masked;
     t->list[k] = (struct sequence){token, count, fill(s, r, token)};
     uint32_t masked = masking_apply(
         m, key, &b->memory,
-        (struct masking_target){token, count, place, t->masked_label + t->masked});
+        (struct masking_target){token, count, place, b->masked_label + b->masked});
     for (uint32_t j = 0; j < masked; j++)
         place[j] += row;
-    t->masked += masked;
-    if (t->next_label)
-        t->next_label[k] = r->random;
+    b->masked += masked;
+    b->next_row[k] = row;
+    b->next_label[k] = r->random;
+}
+
+static void set_targets(const struct samples *s, struct sample_batch *b)
+{
+    struct train_batch *t = &b->batch;
+    t->targets = s->header->pairing == PAIRING_NEXT ? 2 : 1;
+    t->target[SAMPLE_WORDS] =
+        (struct train_target){TARGET_WORDS, b->masked, b->masked_row, b->masked_label};
+    t->target[SAMPLE_NEXT] =
+        (struct train_target){TARGET_NEXT, t->sequences, b->next_row, b->next_label};
 }
 
 void samples_batch(const struct samples *s, const struct sample_options *o, uint32_t epoch,
@@ -195,12 +206,12 @@ void samples_batch(const struct samples *s, const struct sample_options *o, uint
     const struct masking m = masking_of(s, o);
     reserve_sequences(ret, count);
     t->sequences = count;
-    t->masked = 0;
+    ret->masked = 0;
     lay_out(s, o->seed, epoch, first, t);
     reserve_tokens(ret, t->tokens);
-    t->next_label = s->header->pairing == PAIRING_NEXT ? ret->next : NULL;
     for (uint32_t k = 0; k < count; k++) {
         uint32_t at = epoch + (uint32_t)((first + k) / s->count);
         make_sequence(s, &m, (struct masking_key){o->seed, at, t->sample[k]}, k, ret);
     }
+    set_targets(s, ret);
 }

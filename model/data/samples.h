@@ -29,11 +29,16 @@ struct sample_options {
     bool whole_words;
 };
 
+/* The targets of a batch: masked words; where samples are pairs, whether B follows A (0) or is random (1). */
+enum { SAMPLE_WORDS, SAMPLE_NEXT };
+
 /* A batch with its memory; zeroed: empty. Used again, it allocates no more than its largest batch needs. */
 struct sample_batch {
     struct train_batch batch;
     uint32_t *token; /* of all sequences, one behind the other */
-    uint8_t *next;
+    uint32_t masked;
+    uint32_t *masked_row, *masked_label; /* of batch.target[SAMPLE_WORDS] */
+    uint32_t *next_row, *next_label;     /* of batch.target[SAMPLE_NEXT] */
     uint32_t sequences_capacity, tokens_capacity;
     struct masking_memory memory;
 };

@@ -54,26 +54,38 @@ static int check_sequence(const struct engine *g, const struct train_batch *b, u
     return 0;
 }
 
+static int check_target(const struct engine *g, const struct train_batch *b,
+                        const struct train_target *t, struct error *e)
+{
+    const uint32_t parts = target_form(t->head)->parts,
+                   labels = target_labels(&g->config, t->head);
+    if ((g->parts & parts) != parts)
+        return error_set(e, ERROR_INPUT, "the engine was loaded without the batch's head");
+    for (uint32_t k = 0; k < t->count; k++)
+        if (t->row[k] >= b->tokens || t->label[k] >= labels ||
+            (k && t->row[k] <= t->row[k - 1]))
+            return error_set(e, ERROR_INPUT, "labelled row %u: row %u, label %u of %u", k,
+                             t->row[k], t->label[k], labels);
+    return 0;
+}
+
 static int check_batch(const struct engine *g, const struct train_batch *b, struct error *e)
 {
     if (!b->sequences || b->tokens > INT32_MAX / 2 || b->offsets[0] != 0 ||
-        b->offsets[b->sequences] != (int32_t)b->tokens)
+        b->offsets[b->sequences] != (int32_t)b->tokens || b->targets > TARGETS_MOST)
         return error_set(e, ERROR_INPUT, "a batch of %u sequences with %u tokens", b->sequences,
                          b->tokens);
     for (uint32_t k = 0; k < b->sequences; k++)
         if (check_sequence(g, b, k, e) < 0)
             return -1;
-    for (uint32_t k = 0; k < b->masked; k++)
-        if (b->masked_row[k] >= b->tokens || b->masked_label[k] >= g->config.vocabulary ||
-            (k && b->masked_row[k] <= b->masked_row[k - 1]))
-            return error_set(e, ERROR_INPUT, "masked token %u: row %u, label %u", k,
-                             b->masked_row[k], b->masked_label[k]);
+    for (uint32_t k = 0; k < b->targets; k++)
+        if (check_target(g, b, &b->target[k], e) < 0)
+            return -1;
     return 0;
 }
 
 static int check_request(const struct gradients_request *r, struct error *e)
 {
-    const uint32_t parts = r->engine->parts;
     if (!(r->hidden_dropout >= 0 && r->hidden_dropout < 0.99) ||
         !(r->attention_dropout >= 0 && r->attention_dropout < 0.99))
         return error_set(e, ERROR_INPUT, "dropout: 0 or more and less than 0.99 is expected");
@@ -82,9 +94,6 @@ static int check_request(const struct gradients_request *r, struct error *e)
     if (r->engine->biased != (r->bias && r->bias->value))
         return error_set(e, ERROR_INPUT,
                          "a bias and an engine that was loaded biased go together");
-    if ((r->batch->masked && !(parts & PART_MLM)) ||
-        (r->batch->next_label && !(parts & PART_POOLER && parts & PART_NSP)))
-        return error_set(e, ERROR_INPUT, "the engine was loaded without the batch's head");
     return check_batch(r->engine, r->batch, e);
 }
 

@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Forward and backward over a batch: the loss, and gradients added to the state's.
 
-   Loss = mlm_weight * sum over masked tokens of cross-entropy + next_weight * sum over sequences of the NSP
-   cross-entropy. Weights are those of the global batch (1 / its masked tokens, 1 / its sequences), so that parts of
-   a batch add up to the whole.
+   Loss = sum over targets of weight * sum over its rows of cross-entropy. Weights are those of the global batch
+   (1 / the target's rows there), so that parts of a batch add up to the whole.
 
    Results are a function of the parameters, the batch and the seed: never of threads, and beyond rounding
    (1e-6) never of how a batch is cut into parts. Dropout of a hidden state is a function of (seed, layer, site,
@@ -21,10 +20,13 @@ enum recompute {
     RECOMPUTE_LAYER,     /* all but each layer's input is */
 };
 
+/* Of each target of a batch. */
+struct target_loss {
+    double sum; /* of cross-entropies, in nats */
+    uint64_t count, right;
+};
 struct batch_loss {
-    double mlm, next; /* sums of cross-entropies, in nats */
-    uint64_t masked, masked_right;
-    uint64_t sequences, next_right;
+    struct target_loss target[TARGETS_MOST];
 };
 
 /* An array X that attention adds to its scores beside the mask (an engine that was loaded biased), n being the mask's
@@ -45,7 +47,7 @@ struct gradients_request {
     const struct train_batch *batch;
     uint64_t seed; /* of dropout */
     double hidden_dropout, attention_dropout;
-    double mlm_weight, next_weight;
+    double weight[TARGETS_MOST];
     enum recompute recompute;
     bool loss_only;                  /* evaluation: no dropout, no backward pass */
     const struct trained_bias *bias; /* where the engine is biased; else null */
@@ -68,7 +70,9 @@ char *gradients_identity(const struct engine *g);
 
 /* Bytes that a workspace holds for a batch of these sizes, by part: what `maskbert memory` predicts. */
 struct gradients_sizes {
-    uint32_t sequences, tokens, longest, masked;
+    uint32_t sequences, tokens, longest;
+    uint32_t words;  /* rows of the target of words */
+    uint32_t labels; /* rows of the other target that has most */
     enum recompute recompute;
 };
 struct gradients_memory {

@@ -17,13 +17,20 @@ double batch_flops(const struct engine *g, const struct train_batch *b)
     const double hidden = g->config.hidden, inner = g->config.intermediate,
                  layer = 4 * hidden * hidden + 2 * hidden * inner,
                  word = hidden * hidden + hidden * g->config.vocabulary;
-    double pairs = 0;
+    double pairs = 0, heads = 0;
+    for (uint32_t k = 0; k < b->targets; k++) {
+        const enum target_head head = b->target[k].head;
+        const double row = head == TARGET_WORDS        ? word
+                           : target_form(head)->pooled ? hidden * hidden
+                                                       : hidden * g->config.labels;
+        heads += b->target[k].count * row;
+    }
     for (uint32_t k = 0; k < b->sequences; k++)
         pairs += (double)b->list[k].count * b->list[k].count;
     /* Multiply and add are two; S = Q K^T and P V are two products. */
     return 3 * 2 *
            (g->config.layers * (b->tokens * layer + 2 * pairs * hidden * mask_share(g)) +
-            b->masked * word + (b->next_label ? b->sequences * hidden * hidden : 0));
+            heads);
 }
 
 double machine_peak(const struct engine *g)

@@ -32,7 +32,8 @@ int train_memory_sizes(const struct engine *g, const struct memory_request *r,
         .sequences = (uint32_t)sequences,
         .tokens = (uint32_t)sequences * r->length,
         .longest = r->length,
-        .masked = g->parts & PART_MLM ? (uint32_t)sequences * masked_of(r->length) : 0,
+        .words = g->parts & PART_MLM ? (uint32_t)sequences * masked_of(r->length) : 0,
+        .labels = g->parts & PART_NSP ? (uint32_t)sequences : 0,
         .recompute = r->recompute,
     };
     return 0;

@@ -82,10 +82,21 @@ static uint32_t draw(uint64_t *state)
     return (uint32_t)(*state >> 33);
 }
 
+/* `count` rows evenly over the batch. */
+static void add_target(struct train_batch *b, enum target_head head, uint32_t count,
+                       uint32_t labels, uint64_t *state)
+{
+    uint32_t *row = memory_new(count, sizeof *row), *label = memory_new(count, sizeof *label);
+    for (uint32_t k = 0; k < count; k++) {
+        row[k] = (uint32_t)((uint64_t)k * b->tokens / count);
+        label[k] = draw(state) % labels;
+    }
+    b->target[b->targets++] = (struct train_target){head, count, row, label};
+}
+
 static struct train_batch batch_make(const struct engine *g, const struct gradients_sizes *s)
 {
-    struct train_batch b = {
-        .sequences = s->sequences, .tokens = s->tokens, .masked = s->masked};
+    struct train_batch b = {.sequences = s->sequences, .tokens = s->tokens};
     uint32_t *token = memory_new(s->tokens, sizeof *token);
     uint64_t state = 1;
     for (uint32_t k = 0; k < s->tokens; k++)
@@ -93,19 +104,15 @@ static struct train_batch batch_make(const struct engine *g, const struct gradie
     b.list = memory_new(b.sequences, sizeof *b.list);
     b.offsets = memory_new(b.sequences + UINT64_C(1), sizeof *b.offsets);
     b.sample = memory_new(b.sequences, sizeof *b.sample);
-    b.masked_row = memory_new(b.masked, sizeof *b.masked_row);
-    b.masked_label = memory_new(b.masked, sizeof *b.masked_label);
-    if (g->parts & PART_NSP)
-        b.next_label = memory_new(b.sequences, 1);
     for (uint32_t k = 0; k < b.sequences; k++) {
         b.list[k] = (struct sequence){token + (size_t)k * s->longest, s->longest, s->longest};
         b.offsets[k + 1] = (int32_t)((k + 1) * s->longest);
         b.sample[k] = k;
     }
-    for (uint32_t k = 0; k < b.masked; k++) {
-        b.masked_row[k] = (uint32_t)((uint64_t)k * b.tokens / b.masked);
-        b.masked_label[k] = draw(&state) % g->config.vocabulary;
-    }
+    if (s->words)
+        add_target(&b, TARGET_WORDS, s->words, g->config.vocabulary, &state);
+    if (s->labels)
+        add_target(&b, TARGET_NEXT, s->labels, 2, &state);
     return b;
 }
 
@@ -115,9 +122,10 @@ static void batch_finish(struct train_batch *b)
     free(b->list);
     free(b->offsets);
     free(b->sample);
-    free(b->masked_row);
-    free(b->masked_label);
-    free(b->next_label);
+    for (uint32_t k = 0; k < b->targets; k++) {
+        free((void *)(uintptr_t)b->target[k].row);
+        free((void *)(uintptr_t)b->target[k].label);
+    }
 }
 
 /* ---- the step ---- */
@@ -135,17 +143,17 @@ static int run_parts(const struct subject *s, const struct gradients_sizes *size
 {
     struct train_batch batch = batch_make(s->engine, sizes);
     struct batch_loss loss = {0};
-    const struct gradients_request r = {
+    struct gradients_request r = {
         .engine = s->engine,
         .state = s->state,
         .batch = &batch,
         .hidden_dropout = s->request->hidden_dropout,
         .attention_dropout = s->request->attention_dropout,
-        .mlm_weight = batch.masked ? 1.0 / batch.masked : 0,
-        .next_weight = 1.0 / batch.sequences,
         .recompute = s->request->recompute,
     };
     int result = 0;
+    for (uint32_t k = 0; k < batch.targets; k++)
+        r.weight[k] = 1.0 / batch.target[k].count;
     for (uint32_t k = 0; k < (s->request->accumulate > 1 ? 2 : 1) && result == 0; k++)
         result = gradients_compute(&r, s->workspace, &loss, e);
     batch_finish(&batch);

@@ -57,9 +57,10 @@ static void check_sequence(const struct samples *s, const struct train_batch *t,
     struct sequence q = t->list[k];
     uint32_t token[64], expected[64], n = 0, row = (uint32_t)t->offsets[k];
     memcpy(token, q.token_ids, q.count * sizeof *token);
-    for (; *masked < t->masked && t->masked_row[*masked] < row + q.count; ++*masked) {
-        assert_true(t->masked_row[*masked] >= row);
-        token[t->masked_row[*masked] - row] = t->masked_label[*masked];
+    const struct train_target *words = &t->target[SAMPLE_WORDS];
+    for (; *masked < words->count && words->row[*masked] < row + q.count; ++*masked) {
+        assert_true(words->row[*masked] >= row);
+        token[words->row[*masked] - row] = words->label[*masked];
     }
     expected[n++] = s->header->begin;
     corpus_copy(&s->corpus, r->a, r->a_count, expected + n);
@@ -75,10 +76,12 @@ static void check_sequence(const struct samples *s, const struct train_batch *t,
     assert_int_equal(t->offsets[k + 1], row + n);
     assert_true(n <= s->header->length);
     assert_memory_equal(token, expected, n * sizeof *token);
-    if (s->header->pairing == PAIRING_NEXT)
-        assert_int_equal(t->next_label[k], r->random);
-    else
-        assert_null(t->next_label);
+    if (s->header->pairing == PAIRING_NEXT) {
+        assert_int_equal(t->target[SAMPLE_NEXT].label[k], r->random);
+        assert_int_equal(t->target[SAMPLE_NEXT].row[k], row);
+    } else {
+        assert_int_equal(t->targets, 1);
+    }
 }
 
 static const struct sample_options options = {.seed = 4, .probability = 0.15};
@@ -96,7 +99,7 @@ static void check_epoch(const struct samples *s)
             seen[b.batch.sample[k]] = 1;
             check_sequence(s, &b.batch, k, &masked);
         }
-        assert_int_equal(masked, b.batch.masked);
+        assert_int_equal(masked, b.batch.target[SAMPLE_WORDS].count);
         assert_int_equal(b.batch.tokens, b.batch.offsets[count]);
     }
     free(seen);
@@ -131,24 +134,33 @@ static void must_be_same_sequences(const struct train_batch *whole, uint32_t fir
         assert_int_equal(a.first_part, b.first_part);
         assert_memory_equal(a.token_ids, b.token_ids, a.count * sizeof *a.token_ids);
         assert_int_equal(whole->sample[first + k], part->sample[k]);
-        assert_int_equal(whole->next_label[first + k], part->next_label[k]);
         assert_int_equal(part->offsets[k + 1] - part->offsets[k], b.count);
     }
+}
+
+static void must_be_part(const struct train_batch *whole, uint32_t first,
+                         const struct train_target *all, const struct train_batch *part,
+                         const struct train_target *some)
+{
+    const uint32_t begin = (uint32_t)whole->offsets[first];
+    uint32_t seen = 0;
+    assert_int_equal(all->head, some->head);
+    for (uint32_t k = 0; k < all->count; k++) {
+        if (all->row[k] < begin || all->row[k] - begin >= part->tokens)
+            continue;
+        assert_int_equal(some->row[seen], all->row[k] - begin);
+        assert_int_equal(some->label[seen++], all->label[k]);
+    }
+    assert_int_equal(seen, some->count);
 }
 
 static void must_be_slice(const struct train_batch *whole, uint32_t first,
                           const struct train_batch *part)
 {
-    uint32_t masked = 0;
     must_be_same_sequences(whole, first, part);
-    for (uint32_t k = 0; k < whole->masked; k++) {
-        uint32_t row = whole->masked_row[k] - (uint32_t)whole->offsets[first];
-        if (whole->masked_row[k] < (uint32_t)whole->offsets[first] || row >= part->tokens)
-            continue;
-        assert_int_equal(part->masked_row[masked], row);
-        assert_int_equal(part->masked_label[masked++], whole->masked_label[k]);
-    }
-    assert_int_equal(masked, part->masked);
+    assert_int_equal(whole->targets, part->targets);
+    for (uint32_t k = 0; k < whole->targets; k++)
+        must_be_part(whole, first, &whole->target[k], part, &part->target[k]);
 }
 
 /* Samples are the same in other batches, in slices, and beyond an epoch's end. */
@@ -165,7 +177,7 @@ static void grouping_makes_no_difference(void **state)
     for (uint32_t first = 0; first < 12; first += 3) {
         struct train_batch slice;
         int32_t offsets[4];
-        uint32_t rows[3 * 32];
+        uint32_t rows[3 * 33];
         samples_batch(s, &options, 0, begin + first, 3, &part);
         must_be_slice(&whole.batch, first, &part.batch);
         train_batch_slice(&whole.batch, first, 3, &slice, offsets, rows);

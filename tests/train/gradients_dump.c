@@ -13,12 +13,14 @@
 #include <string.h>
 
 enum { MOST = 4096 };
+enum { WORDS, NEXT }; /* the batch's targets */
 
 /* A whole batch, and memory for a part of it. */
 struct read_batch {
     struct train_batch batch;
     int32_t *offsets;
     uint32_t *rows;
+    uint32_t masked, *masked_row, *masked_label, *first, *next;
     bool pairs;
 };
 
@@ -32,9 +34,9 @@ static uint32_t read_number(FILE *f)
     return (uint32_t)x;
 }
 
-static void read_masked(FILE *f, struct train_batch *b)
+static void read_masked(FILE *f, struct read_batch *b)
 {
-    const uint32_t first = b->tokens, n = read_number(f);
+    const uint32_t first = b->batch.tokens, n = read_number(f);
     for (uint32_t k = 0; k < n; k++, b->masked++) {
         b->masked_row[b->masked] = first + read_number(f);
         b->masked_label[b->masked] = read_number(f);
@@ -50,14 +52,15 @@ static bool read_sequence(FILE *f, struct read_batch *r)
     b->sample[s] = sample;
     const uint32_t next = read_number(f);
     r->pairs = next != UINT32_MAX;
-    b->next_label[s] = (uint8_t)next;
+    r->first[s] = b->tokens;
+    r->next[s] = next;
     b->list[s].first_part = read_number(f);
     b->list[s].count = read_number(f);
     uint32_t *ids = memory_new(b->list[s].count, sizeof *ids);
     for (uint32_t k = 0; k < b->list[s].count; k++)
         ids[k] = read_number(f);
     b->list[s].token_ids = ids;
-    read_masked(f, b);
+    read_masked(f, r);
     b->tokens += b->list[s].count;
     b->offsets[++b->sequences] = (int32_t)b->tokens;
     return true;
@@ -67,19 +70,24 @@ static struct read_batch read_batch(const char *path)
 {
     struct read_batch r = {{.list = memory_new(MOST, sizeof(struct sequence)),
                             .offsets = memory_new(MOST + 1, sizeof(int32_t)),
-                            .sample = memory_new(MOST, sizeof(uint32_t)),
-                            .masked_row = memory_new(1 << 20, sizeof(uint32_t)),
-                            .masked_label = memory_new(1 << 20, sizeof(uint32_t)),
-                            .next_label = memory_new(MOST, 1)},
-                           memory_new(MOST + 1, sizeof(int32_t)),
-                           memory_new(1 << 20, sizeof(uint32_t)),
-                           false};
+                            .sample = memory_new(MOST, sizeof(uint32_t))},
+                           .offsets = memory_new(MOST + 1, sizeof(int32_t)),
+                           .rows = memory_new((1 << 20) + MOST, sizeof(uint32_t)),
+                           .masked_row = memory_new(1 << 20, sizeof(uint32_t)),
+                           .masked_label = memory_new(1 << 20, sizeof(uint32_t)),
+                           .first = memory_new(MOST, sizeof(uint32_t)),
+                           .next = memory_new(MOST, sizeof(uint32_t))};
     FILE *f = fopen(path, "r");
     if (!f)
         exit(2);
     while (read_sequence(f, &r))
         ;
     fclose(f);
+    r.batch.targets = r.pairs ? 2 : 1;
+    r.batch.target[WORDS] =
+        (struct train_target){TARGET_WORDS, r.masked, r.masked_row, r.masked_label};
+    r.batch.target[NEXT] =
+        (struct train_target){TARGET_NEXT, r.batch.sequences, r.first, r.next};
     return r;
 }
 
@@ -87,9 +95,9 @@ static void free_batch(struct read_batch *r)
 {
     for (uint32_t k = 0; k < r->batch.sequences; k++)
         free((void *)(uintptr_t)r->batch.list[k].token_ids);
-    void *all[] = {
-        r->batch.list,         r->batch.offsets,    r->batch.sample, r->batch.masked_row,
-        r->batch.masked_label, r->batch.next_label, r->offsets,      r->rows};
+    void *all[] = {r->batch.list, r->batch.offsets, r->batch.sample,
+                   r->masked_row, r->masked_label,  r->first,
+                   r->next,       r->offsets,       r->rows};
     for (size_t k = 0; k < sizeof all / sizeof *all; k++)
         free(all[k]);
 }
@@ -165,7 +173,8 @@ static void run(int argc, char **argv, struct gradients_request r, struct read_b
     }
     printf("{\"mlm\": %.17g, \"next\": %.17g, \"masked\": %" PRIu64
            ", \"masked_right\": %" PRIu64 ", \"next_right\": %" PRIu64 "}\n",
-           loss.mlm, loss.next, loss.masked, loss.masked_right, loss.next_right);
+           loss.target[WORDS].sum, loss.target[NEXT].sum, loss.target[WORDS].count,
+           loss.target[WORDS].right, loss.target[NEXT].right);
     gradients_workspace_destroy(w);
 }
 
@@ -182,18 +191,13 @@ int main(int argc, char **argv)
     if (argc < 4)
         return 2;
     struct read_batch b = read_batch(argv[2]);
-    if (!b.pairs) {
-        free(b.batch.next_label);
-        b.batch.next_label = NULL;
-    }
     struct engine *g = load(argc, argv, b.pairs);
     struct gradients_request r = {
         .engine = g,
         .seed = strtoull(option(argc, argv, "seed", "1"), NULL, 10),
         .hidden_dropout = atof(option(argc, argv, "hidden", "0")),
         .attention_dropout = atof(option(argc, argv, "attention", "0")),
-        .mlm_weight = b.batch.masked ? 1.0 / b.batch.masked : 0,
-        .next_weight = 1.0 / b.batch.sequences,
+        .weight = {b.masked ? 1.0 / b.masked : 0, 1.0 / b.batch.sequences},
         .recompute = recompute(option(argc, argv, "recompute", "none"))};
     must(train_state_new(g, &r.state, &e), &e);
 

@@ -22,21 +22,36 @@ static double cross_entropy(const double *z, uint32_t n, uint32_t label)
     return most + log(sum) - z[label];
 }
 
-static double next_loss(const struct plain_bert *b, const double *x, uint32_t label)
+/* Of a label over a row x: the linear that the target's head has, after the pooler where it has one. */
+static double label_loss(const struct plain_bert *b, enum target_head head, const double *x,
+                         uint32_t label)
 {
-    const uint32_t h = b->config->hidden;
-    float *w = plain_tensor(b, PARAMETER_NSP_WEIGHT, 0),
-          *bias = plain_tensor(b, PARAMETER_NSP_BIAS, 0);
-    double *pooled = plain_pooled(b, x), z[2];
-    for (uint32_t c = 0; c < 2; c++) {
+    const uint32_t h = b->config->hidden, labels = target_labels(b->config, head);
+    const struct target_form *form = target_form(head);
+    float *w = plain_tensor(b, form->weight, 0), *bias = plain_tensor(b, form->bias, 0);
+    double *pooled = form->pooled ? plain_pooled(b, x) : NULL,
+           *z = memory_new(labels, sizeof *z);
+    for (uint32_t c = 0; c < labels; c++) {
         z[c] = (double)bias[c];
         for (uint32_t k = 0; k < h; k++)
-            z[c] += pooled[k] * (double)w[c * h + k];
+            z[c] += (pooled ? pooled[k] : x[k]) * (double)w[c * h + k];
     }
+    const double ret = cross_entropy(z, labels, label);
     free(pooled);
     free(w);
     free(bias);
-    return cross_entropy(z, 2, label);
+    free(z);
+    return ret;
+}
+
+static double row_loss(const struct plain_bert *b, enum target_head head, const double *x,
+                       uint32_t label)
+{
+    if (head != TARGET_WORDS)
+        return label_loss(b, head, x, label);
+    double *z = plain_words(b, x), ret = cross_entropy(z, b->config->vocabulary, label);
+    free(z);
+    return ret;
 }
 
 static double sequence_loss(const struct plain_bert *b, const struct gradients_request *r,
@@ -46,15 +61,14 @@ static double sequence_loss(const struct plain_bert *b, const struct gradients_r
     const uint32_t h = b->config->hidden, first = (uint32_t)batch->offsets[s],
                    end = (uint32_t)batch->offsets[s + 1];
     double *x = plain_hidden(b, &batch->list[s]), loss = 0;
-    for (uint32_t k = 0; k < batch->masked; k++)
-        if (batch->masked_row[k] >= first && batch->masked_row[k] < end) {
-            double *z = plain_words(b, x + (size_t)(batch->masked_row[k] - first) * h);
-            loss +=
-                r->mlm_weight * cross_entropy(z, b->config->vocabulary, batch->masked_label[k]);
-            free(z);
-        }
-    if (batch->next_label)
-        loss += r->next_weight * next_loss(b, x, batch->next_label[s]);
+    for (uint32_t t = 0; t < batch->targets; t++) {
+        const struct train_target *target = &batch->target[t];
+        for (uint32_t k = 0; k < target->count; k++)
+            if (target->row[k] >= first && target->row[k] < end)
+                loss += r->weight[t] * row_loss(b, target->head,
+                                                x + (size_t)(target->row[k] - first) * h,
+                                                target->label[k]);
+    }
     free(x);
     return loss;
 }
@@ -169,12 +183,53 @@ static void equals_float64(void **unused)
         struct gradients_request r = subject_request(&s);
         struct train_batch few;
         int32_t offsets[SEQUENCES + 1];
-        uint32_t rows[MASKED];
+        uint32_t rows[ROWS];
         train_batch_slice(&s.batch, FEW_FIRST, FEW, &few, offsets, rows);
         r.batch = &few;
         struct batch_loss loss = subject_run(&s, &r);
         assert_true(fabs(total_loss(&r, &loss) - plain_loss(&plain, &r)) <= 1e-5);
         gradients_must_fit(c->name, &r,
+                           &(struct difference){1e-6F, 1e-4, 1e-12, float64_loss, &plain});
+        mask_destroy(m);
+        subject_end(&s);
+    }
+}
+
+/* The classifier over pooled first tokens, over plain rows, and over both. */
+static void classifiers_equal_float64(void **unused)
+{
+    static const struct train_target none = {0};
+    (void)unused;
+    random_restart();
+    random_classifier(1, 64, 4, "gelu");
+    for (int k = 0; k < 3; k++) {
+        struct train_subject s;
+        struct error e = {0};
+        subject_begin(&s, &(struct subject_options){"longformer(5,2)", "softmax", ELEMENT_F32,
+                                                    2, .parts = PART_POOLER | PART_CLASSIFIER});
+        struct train_target rows = s.batch.target[SUBJECT_WORDS],
+                            pooled = s.batch.target[SUBJECT_NEXT];
+        for (uint32_t i = 0; i < rows.count; i++)
+            s.label[i] %= LABELS;
+        for (uint32_t i = 0; i < SEQUENCES; i++)
+            s.next[i] = (i * 3 + s.next[i]) % LABELS;
+        rows.head = TARGET_ROWS;
+        pooled.head = TARGET_POOLED;
+        s.batch.targets = k == 2 ? 2 : 1;
+        s.batch.target[0] = k ? rows : pooled;
+        s.batch.target[1] = k == 2 ? pooled : none;
+        struct mask *m = model_mask("longformer(5,2)", &s.engine->config, &e);
+        struct plain_bert plain = {&s.engine->config, &s.engine->weights, m, false, 0,
+                                   &s.state->device};
+        struct gradients_request r = subject_request(&s);
+        struct train_batch few;
+        int32_t offsets[SEQUENCES + 1];
+        uint32_t slice_rows[ROWS];
+        train_batch_slice(&s.batch, FEW_FIRST, FEW, &few, offsets, slice_rows);
+        r.batch = &few;
+        struct batch_loss loss = subject_run(&s, &r);
+        assert_true(fabs(total_loss(&r, &loss) - plain_loss(&plain, &r)) <= 1e-5);
+        gradients_must_fit("classifier", &r,
                            &(struct difference){1e-6F, 1e-4, 1e-12, float64_loss, &plain});
         mask_destroy(m);
         subject_end(&s);
@@ -269,6 +324,7 @@ int main(int argc, char **argv)
     matmul_destroy(m);
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(equals_float64),
+        cmocka_unit_test(classifiers_equal_float64),
         cmocka_unit_test(fits_with_dropout),
         cmocka_unit_test(fits_without_a_site),
     };

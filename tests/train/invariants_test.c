@@ -91,7 +91,7 @@ static void run_parts(struct train_subject *s, uint32_t parts, double dropout)
         const uint32_t begin = all * k / parts, end = all * (k + 1) / parts;
         struct train_batch part;
         int32_t offsets[SEQUENCES + 1];
-        uint32_t rows[MASKED];
+        uint32_t rows[ROWS];
         struct batch_loss loss = {0};
         train_batch_slice(&s->batch, begin, end - begin, &part, offsets, rows);
         r.batch = &part;
@@ -240,8 +240,10 @@ static void leaves_alone(void **unused)
     for (at = 0; at < s.state->count; at++)
         assert_true(gradient[at] == 0);
     free(gradient);
-    assert_true(with.mlm == without.mlm && with.next == without.next);
-    assert_true(with.masked == s.batch.masked && with.sequences == SEQUENCES);
+    for (uint32_t k = 0; k < s.batch.targets; k++) {
+        assert_true(with.target[k].sum == without.target[k].sum);
+        assert_true(with.target[k].count == s.batch.target[k].count);
+    }
     subject_end(&s);
 }
 
@@ -254,7 +256,8 @@ static void memory_is_linear(void **unused)
     random_model(2, 64, 4, 2, "gelu");
     subject_begin(&s, &plain);
     for (uint32_t k = 0; k < 3; k++) {
-        const struct gradients_sizes sizes = {256, 16384 * (k + 1), 64, 512, RECOMPUTE_NONE};
+        const struct gradients_sizes sizes = {256, 16384 * (k + 1), 64, 512,
+                                              256, RECOMPUTE_NONE};
         assert_int_equal(gradients_memory(s.engine, &sizes, &m[k], &e), 0);
     }
     const double first = (double)(m[1].activations - m[0].activations),
@@ -289,10 +292,10 @@ static void refuses(void **unused)
     must_refuse(&s, &r, "dropout");
     r.hidden_dropout = 0;
     s.row[3] = s.row[2];
-    must_refuse(&s, &r, "masked token 3");
+    must_refuse(&s, &r, "labelled row 3");
     s.row[3]++;
     s.label[0] = VOCABULARY;
-    must_refuse(&s, &r, "masked token 0");
+    must_refuse(&s, &r, "labelled row 0");
     s.label[0] = 0;
     s.tokens.token_ids[2][0] = VOCABULARY;
     must_refuse(&s, &r, "sequence 2: token");

@@ -18,20 +18,22 @@ static void make_batch(struct train_subject *s, bool no_pairs)
                               .list = s->tokens.list,
                               .offsets = s->offsets,
                               .sample = s->sample,
-                              .masked_row = s->row,
-                              .masked_label = s->label,
-                              .next_label = no_pairs ? NULL : s->next};
+                              .targets = no_pairs ? 1 : 2};
     for (uint32_t k = 0; k < SEQUENCES; k++) {
+        s->first[k] = b->tokens;
         b->tokens += b->list[k].count;
         s->offsets[k + 1] = (int32_t)b->tokens;
         s->sample[k] = 1000 + random_draw(1000);
-        s->next[k] = (uint8_t)random_draw(2);
+        s->next[k] = random_draw(2);
     }
-    for (uint32_t r = random_draw(5); r < b->tokens && b->masked < MASKED;
+    uint32_t masked = 0;
+    for (uint32_t r = random_draw(5); r < b->tokens && masked < MASKED;
          r += 1 + random_draw(9)) {
-        s->row[b->masked] = r;
-        s->label[b->masked++] = random_draw(VOCABULARY);
+        s->row[masked] = r;
+        s->label[masked++] = random_draw(VOCABULARY);
     }
+    b->target[SUBJECT_WORDS] = (struct train_target){TARGET_WORDS, masked, s->row, s->label};
+    b->target[SUBJECT_NEXT] = (struct train_target){TARGET_NEXT, SEQUENCES, s->first, s->next};
 }
 
 static bool is_far;
@@ -44,13 +46,13 @@ void subjects_are_far(void)
 void subject_begin(struct train_subject *s, const struct subject_options *o)
 {
     struct error e = {0};
+    const uint32_t usual = PART_MLM | (o->no_pairs ? 0 : PART_POOLER | PART_NSP);
     const struct engine_options options = {.mask = o->mask,
                                            .transform = o->transform,
                                            .dtype = o->dtype,
                                            .threads = o->threads,
                                            .backend = is_far ? far_backend() : NULL,
-                                           .parts = PART_MLM |
-                                                    (o->no_pairs ? 0 : PART_POOLER | PART_NSP),
+                                           .parts = o->parts ? o->parts : usual,
                                            .trains = true,
                                            .dropout = true};
     *s = (struct train_subject){.engine = engine_load(random_folder, &options, &e)};
@@ -70,12 +72,11 @@ void subject_end(struct train_subject *s)
 
 struct gradients_request subject_request(const struct train_subject *s)
 {
-    return (struct gradients_request){.engine = s->engine,
-                                      .state = s->state,
-                                      .batch = &s->batch,
-                                      .seed = 5,
-                                      .mlm_weight = 1.0 / s->batch.masked,
-                                      .next_weight = 1.0 / s->batch.sequences};
+    struct gradients_request r = {
+        .engine = s->engine, .state = s->state, .batch = &s->batch, .seed = 5};
+    for (uint32_t k = 0; k < s->batch.targets; k++)
+        r.weight[k] = 1.0 / s->batch.target[k].count;
+    return r;
 }
 
 struct batch_loss subject_run(struct train_subject *s, const struct gradients_request *r)
@@ -121,5 +122,8 @@ void state_shake(const struct train_state *s)
 
 double total_loss(const struct gradients_request *r, const struct batch_loss *l)
 {
-    return r->mlm_weight * l->mlm + r->next_weight * l->next;
+    double ret = 0;
+    for (uint32_t k = 0; k < r->batch->targets; k++)
+        ret += r->weight[k] * l->target[k].sum;
+    return ret;
 }

@@ -4,7 +4,9 @@
 #include "model/gradients/gradients.h"
 #include "tests/model/random/random_bert.h"
 
-enum { MASKED = 60 };
+enum { MASKED = 60, ROWS = MASKED + SEQUENCES };
+/* The targets of its batch. */
+enum { SUBJECT_WORDS, SUBJECT_NEXT };
 
 struct train_subject {
     struct engine *engine;
@@ -14,7 +16,7 @@ struct train_subject {
     struct train_batch batch; /* of these */
     int32_t offsets[SEQUENCES + 1];
     uint32_t sample[SEQUENCES], row[MASKED], label[MASKED];
-    uint8_t next[SEQUENCES];
+    uint32_t first[SEQUENCES], next[SEQUENCES]; /* rows of next sentences, and their labels */
 };
 
 struct subject_options {
@@ -22,6 +24,7 @@ struct subject_options {
     enum element dtype;
     uint32_t threads;
     bool no_pairs;
+    uint32_t parts; /* 0: those of words and next sentences */
     bool as_loaded; /* weights are not packed again */
 };
 

@@ -87,21 +87,26 @@ static void batch_finish(struct train_batch *b)
     free(b->list);
     free(b->offsets);
     free(b->sample);
+    free((void *)(uintptr_t)b->target[1].row);
+    free((void *)(uintptr_t)b->target[1].label);
 }
 
 void trainer_batch(struct trainer *t, const struct caller_batch *b)
 {
+    uint32_t *first = memory_new(b->sequences, sizeof *first),
+             *label = memory_new(b->sequences, sizeof *label);
     batch_finish(&t->batch);
-    t->batch =
-        (struct train_batch){.sequences = b->sequences,
-                             .list = memory_new(b->sequences, sizeof(struct sequence)),
-                             .offsets = memory_new(b->sequences + (size_t)1, sizeof(int32_t)),
-                             .sample = memory_new(b->sequences, sizeof(uint32_t)),
-                             .masked = b->masked,
-                             .masked_row = (uint32_t *)(uintptr_t)b->masked_row,
-                             .masked_label = (uint32_t *)(uintptr_t)b->masked_label,
-                             .next_label = (uint8_t *)(uintptr_t)b->next_label};
+    t->batch = (struct train_batch){
+        .sequences = b->sequences,
+        .list = memory_new(b->sequences, sizeof(struct sequence)),
+        .offsets = memory_new(b->sequences + (size_t)1, sizeof(int32_t)),
+        .sample = memory_new(b->sequences, sizeof(uint32_t)),
+        .targets = 2,
+        .target = {{TARGET_WORDS, b->masked, b->masked_row, b->masked_label},
+                   {TARGET_NEXT, b->sequences, first, label}}};
     for (uint32_t k = 0; k < b->sequences; k++) {
+        first[k] = t->batch.tokens;
+        label[k] = b->next_label[k];
         t->batch.list[k] =
             (struct sequence){b->token_ids + t->batch.tokens, b->count[k], b->first_part[k]};
         t->batch.tokens += b->count[k];
@@ -113,14 +118,14 @@ void trainer_batch(struct trainer *t, const struct caller_batch *b)
 static int run_pass(struct trainer *t, const double dropout[2], struct batch_loss *loss,
                     struct error *e)
 {
-    const struct gradients_request r = {.engine = t->engine,
-                                        .state = t->state,
-                                        .batch = &t->batch,
-                                        .seed = t->steps,
-                                        .hidden_dropout = dropout[0],
-                                        .attention_dropout = dropout[1],
-                                        .mlm_weight = 1.0 / t->batch.masked,
-                                        .next_weight = 1.0 / t->batch.sequences};
+    const struct gradients_request r = {
+        .engine = t->engine,
+        .state = t->state,
+        .batch = &t->batch,
+        .seed = t->steps,
+        .hidden_dropout = dropout[0],
+        .attention_dropout = dropout[1],
+        .weight = {1.0 / t->batch.target[0].count, 1.0 / t->batch.sequences}};
     return gradients_compute(&r, t->workspace, loss, e);
 }
 
@@ -133,8 +138,8 @@ int trainer_gradients(struct trainer *t, double ret_loss[2], char *text)
         tell(&e, text);
         return -1;
     }
-    ret_loss[0] = loss.mlm / t->batch.masked;
-    ret_loss[1] = loss.next / t->batch.sequences;
+    ret_loss[0] = loss.target[0].sum / t->batch.target[0].count;
+    ret_loss[1] = loss.target[1].sum / t->batch.sequences;
     return 0;
 }
 

@@ -19,12 +19,12 @@ void pretrainer_finish(struct pretrainer *t)
     free(t->rows);
 }
 
-static void reserve_rows(struct pretrainer *t, uint32_t masked)
+static void reserve_rows(struct pretrainer *t, uint64_t rows)
 {
-    if (masked <= t->rows_capacity)
+    if (rows <= t->rows_capacity)
         return;
-    t->rows_capacity = masked;
-    t->rows = memory_resize(t->rows, masked, sizeof *t->rows);
+    t->rows_capacity = rows;
+    t->rows = memory_resize(t->rows, rows, sizeof *t->rows);
 }
 
 /* ---- a step ---- */
@@ -47,14 +47,11 @@ static uint64_t place_of(const struct pretrainer *t, uint64_t step)
 static struct gradients_request make_request(struct pretrainer *t)
 {
     const struct run_options *o = t->options;
-    const struct train_batch *b = &t->batch.batch;
     return (struct gradients_request){
         .engine = t->engine,
         .state = t->state,
         .hidden_dropout = o->hidden_dropout,
         .attention_dropout = o->attention_dropout,
-        .mlm_weight = b->masked ? 1.0 / b->masked : 0,
-        .next_weight = 1.0 / b->sequences,
         .recompute = o->recompute,
         .bias = t->learner ? &t->learner->trained : NULL,
     };
@@ -97,26 +94,29 @@ static int run_parts(struct pretrainer *t, struct gradients_request *r, struct r
     return 0;
 }
 
+/* Each target's loss is a mean over its rows in the range. */
+static void set_weights(const struct pretrainer *t, struct range of,
+                        struct gradients_request *r)
+{
+    const struct train_batch *b = &t->batch.batch;
+    for (uint32_t k = 0; k < b->targets; k++) {
+        const uint32_t count = train_target_count(b, &b->target[k], of.first, of.end);
+        r->weight[k] = count ? 1.0 / count : 0;
+    }
+}
+
 static int run_all(struct pretrainer *t, uint64_t place, struct batch_loss *loss,
                    struct error *e)
 {
     struct gradients_request r = make_request(t);
-    return run_parts(t, &r, (struct range){place, 0, t->batch.batch.sequences}, loss, e);
+    const struct range all = {place, 0, t->batch.batch.sequences};
+    set_weights(t, all, &r);
+    return run_parts(t, &r, all, loss, e);
 }
 
 static int clear_gradient(const struct pretrainer *t, struct error *e)
 {
     return train_state_clear(t->state, t->engine->threads, e);
-}
-
-/* Masked tokens of the sequences first .. end - 1. */
-static uint32_t count_masked(const struct train_batch *b, uint32_t first, uint32_t end)
-{
-    uint32_t count = 0;
-    for (uint32_t k = 0; k < b->masked; k++)
-        count += b->masked_row[k] >= (uint32_t)b->offsets[first] &&
-                 b->masked_row[k] < (uint32_t)b->offsets[end];
-    return count;
 }
 
 /* Alpha learns from the second half of the batch, weights from the first; both gradients are those of where the step
@@ -131,9 +131,7 @@ static int run_two_levels(struct pretrainer *t, uint64_t place, struct batch_los
     fixed.gradient = NULL;
     for (int k = 0; k < 2; k++) {
         struct gradients_request r = make_request(t);
-        const uint32_t masked = count_masked(b, range[k].first, range[k].end);
-        r.mlm_weight = masked ? 1.0 / masked : 0;
-        r.next_weight = 1.0 / (range[k].end - range[k].first);
+        set_weights(t, range[k], &r);
         r.bias = k ? &fixed : r.bias;
         if (clear_gradient(t, e) < 0 || run_parts(t, &r, range[k], loss, e) < 0)
             return -1;
@@ -149,13 +147,23 @@ static void make_batch(struct pretrainer *t, uint64_t place)
     samples_batch(t->data, &o, (uint32_t)epoch, place % t->data->count, t->options->batch,
                   &t->batch);
     if (!t->pairs)
-        t->batch.batch.next_label = NULL;
-    reserve_rows(t, t->batch.batch.masked);
+        t->batch.batch.targets = 1;
+    reserve_rows(t, train_batch_rows(&t->batch.batch));
 }
 
 static double mean(double sum, uint64_t count)
 {
     return count ? sum / (double)count : 0;
+}
+
+static double mean_loss(const struct target_loss *l)
+{
+    return mean(l->sum, l->count);
+}
+
+static double share_right(const struct target_loss *l)
+{
+    return mean((double)l->right, l->count);
 }
 
 /* Draws the step's mask and tells what it is like. */
@@ -200,11 +208,11 @@ int pretrainer_step(struct pretrainer *t, const struct step_request *q, struct s
     if (clear_gradient(t, e) < 0 || (t->learner && begin_mask(t->learner, q, &mask, e) < 0) ||
         (two ? run_two_levels : run_all)(t, place, &loss, e) < 0)
         return -1;
-    *ret = (struct step_result){.mlm = mean(loss.mlm, loss.masked),
-                                .next = mean(loss.next, loss.sequences),
+    *ret = (struct step_result){.mlm = mean_loss(&loss.target[SAMPLE_WORDS]),
+                                .next = mean_loss(&loss.target[SAMPLE_NEXT]),
                                 .rate = q->rate,
                                 .tokens = t->batch.batch.tokens,
-                                .masked = t->batch.batch.masked,
+                                .masked = t->batch.masked,
                                 .mask = mask};
     ret->loss = ret->mlm + ret->next;
     return update(t, q, ret, e);
@@ -220,8 +228,6 @@ static int evaluate_batch(const struct pretrainer *t, const struct sample_batch 
     const struct gradients_request r = {.engine = t->engine,
                                         .state = t->state,
                                         .batch = &b->batch,
-                                        .mlm_weight = 1,
-                                        .next_weight = 1,
                                         .loss_only = true,
                                         .bias = t->learner ? &t->learner->trained : NULL};
     return gradients_compute(&r, t->workspace, loss, e);
@@ -229,12 +235,13 @@ static int evaluate_batch(const struct pretrainer *t, const struct sample_batch 
 
 static struct evaluation summarise(const struct batch_loss *l, uint64_t tokens)
 {
-    struct evaluation v = {.mlm = mean(l->mlm, l->masked),
-                           .next = mean(l->next, l->sequences),
-                           .accuracy = mean((double)l->masked_right, l->masked),
-                           .next_accuracy = mean((double)l->next_right, l->sequences),
+    const struct target_loss *words = &l->target[SAMPLE_WORDS], *next = &l->target[SAMPLE_NEXT];
+    struct evaluation v = {.mlm = mean_loss(words),
+                           .next = mean_loss(next),
+                           .accuracy = share_right(words),
+                           .next_accuracy = share_right(next),
                            .tokens = tokens,
-                           .pairs = l->sequences > 0};
+                           .pairs = next->count > 0};
     v.loss = v.mlm + v.next;
     v.perplexity = exp(v.mlm);
     return v;
@@ -253,7 +260,7 @@ int pretrainer_evaluate(const struct pretrainer *t, const struct samples *held_o
         samples_batch(held_out, &o, 0, at, left < EVALUATION_BATCH ? left : EVALUATION_BATCH,
                       &b);
         if (!t->pairs)
-            b.batch.next_label = NULL;
+            b.batch.targets = 1;
         tokens += b.batch.tokens;
         r = evaluate_batch(t, &b, &loss, e);
     }

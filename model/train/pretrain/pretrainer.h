@@ -19,7 +19,7 @@ struct pretrainer {
     struct sample_batch batch; /* of the last step */
     int32_t *offsets;          /* of a part */
     uint32_t *rows;
-    uint32_t rows_capacity;
+    uint64_t rows_capacity;
 };
 
 struct step_request {

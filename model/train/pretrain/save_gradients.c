@@ -26,31 +26,34 @@ static void fill_sequence(struct columns *c, const struct train_batch *b, uint32
     }
     c->lengths[k] = s->count;
     c->samples[k] = b->sample[k];
-    c->next[k] = b->next_label ? b->next_label[k] : 0;
+    const struct train_target *next = train_batch_target(b, TARGET_NEXT);
+    c->next[k] = next ? next->label[k] : 0;
 }
 
 /* Rows of the batch to positions of their sequences. */
 static void fill_masked(struct columns *c, const struct train_batch *b)
 {
+    const struct train_target *words = train_batch_target(b, TARGET_WORDS);
     uint32_t s = 0;
-    for (uint32_t k = 0; k < b->masked; k++) {
-        while (b->masked_row[k] >= (uint32_t)b->offsets[s + 1])
+    for (uint32_t k = 0; k < words->count; k++) {
+        while (words->row[k] >= (uint32_t)b->offsets[s + 1])
             c->offsets[++s] = k;
-        c->positions[k] = (int64_t)b->masked_row[k] - b->offsets[s];
-        c->labels[k] = b->masked_label[k];
+        c->positions[k] = (int64_t)words->row[k] - b->offsets[s];
+        c->labels[k] = words->label[k];
     }
     while (s < b->sequences)
-        c->offsets[++s] = b->masked;
+        c->offsets[++s] = words->count;
 }
 
 static struct columns make_columns(const struct train_batch *b, uint32_t pad)
 {
+    const uint32_t masked = train_batch_target(b, TARGET_WORDS)->count;
     struct columns c = {.lengths = memory_new(b->sequences, sizeof(int64_t)),
                         .offsets = memory_new(b->sequences + UINT64_C(1), sizeof(int64_t)),
                         .next = memory_new(b->sequences, sizeof(int64_t)),
                         .samples = memory_new(b->sequences, sizeof(int64_t)),
-                        .positions = memory_new(b->masked, sizeof(int64_t)),
-                        .labels = memory_new(b->masked, sizeof(int64_t))};
+                        .positions = memory_new(masked, sizeof(int64_t)),
+                        .labels = memory_new(masked, sizeof(int64_t))};
     for (uint32_t k = 0; k < b->sequences; k++)
         c.longest = b->list[k].count > c.longest ? b->list[k].count : c.longest;
     const size_t all = (size_t)b->sequences * c.longest;
@@ -74,7 +77,7 @@ static void add_batch(struct safetensors *out, const struct columns *c,
                       const struct train_batch *b)
 {
     const uint64_t table[] = {b->sequences, c->longest}, more = b->sequences + UINT64_C(1),
-                   masked = b->masked;
+                   masked = train_batch_target(b, TARGET_WORDS)->count;
     safetensors_add(out, "batch.input_ids", "I64", 2, table, c->ids);
     safetensors_add(out, "batch.token_type_ids", "I64", 2, table, c->types);
     safetensors_add(out, "batch.lengths", "I64", 1, table, c->lengths);
@@ -83,7 +86,7 @@ static void add_batch(struct safetensors *out, const struct columns *c,
     safetensors_add(out, "batch.masked_positions", "I64", 1, &masked, c->positions);
     safetensors_add(out, "batch.masked_labels", "I64", 1, &masked, c->labels);
     safetensors_add(out, "batch.masked_offsets", "I64", 1, &more, c->offsets);
-    if (b->next_label)
+    if (train_batch_target(b, TARGET_NEXT))
         safetensors_add(out, "batch.nsp_labels", "I64", 1, table, c->next);
 }
 

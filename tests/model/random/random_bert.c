@@ -132,6 +132,16 @@ void random_model(uint32_t layers, uint32_t hidden, uint32_t heads, uint32_t typ
     make_model(bert_config(&k, types));
 }
 
+void random_classifier(uint32_t layers, uint32_t hidden, uint32_t heads, const char *act)
+{
+    const struct bert_case k = {.layers = layers, .hidden = hidden, .heads = heads, .act = act};
+    json_t *json = bert_config(&k, 2);
+    json_object_set_new(json, "architectures",
+                        json_pack("[s]", "BertForSequenceClassification"));
+    json_object_set_new(json, "num_labels", json_integer(LABELS));
+    make_model(json);
+}
+
 void random_model_of(const struct bert_case *c)
 {
     make_model(!c->type                  ? bert_config(c, 2)

@@ -28,6 +28,9 @@ void random_restart(void);
 /* Biases and norms are random too. */
 void random_model(uint32_t layers, uint32_t hidden, uint32_t heads, uint32_t types,
                   const char *act);
+/* The same with a pooler and a classifier of LABELS labels. */
+enum { LABELS = 5 };
+void random_classifier(uint32_t layers, uint32_t hidden, uint32_t heads, const char *act);
 
 /* The case's. */
 void random_model_of(const struct bert_case *c);

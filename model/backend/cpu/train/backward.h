@@ -31,10 +31,11 @@ struct words_arrays {
     uint8_t *right;                   /* [chunk] */
 };
 
-/* First tokens of the sequences. */
-struct next_arrays {
-    void *gathered, *d_pre;   /* [S, H] */
-    float *pre, *pooled, *dx; /* [S, H] */
+/* Rows of a target with few labels. */
+struct label_arrays {
+    void *gathered, *d_pre; /* [rows, H] */
+    float *pre, *x, *dx;    /* [rows, H]; x: what the linear to the labels reads */
+    double *logits;         /* [labels] */
 };
 
 struct backward {
@@ -50,7 +51,7 @@ struct backward {
     float *sums;        /* [panels][..] */
     float *embedding_sums; /* [panels][2 H] */
     struct words_arrays words;
-    struct next_arrays next;
+    struct label_arrays labels;
 };
 
 /* The stream through all layers and the embeddings. */
@@ -61,10 +62,11 @@ int backward_embeddings(const struct cpu_batch *p, struct error *e);
 
 /* The heads: their loss and, where there is a backward pass, their gradients; the stream gets what goes on. */
 uint64_t train_words_widened_bytes(const struct encoder *c, uint32_t masked); /* of a thread */
-int train_words(const struct cpu_batch *p, const struct backward *b, struct batch_loss *loss,
-                struct error *e);
-int train_next(const struct cpu_batch *p, const struct backward *b, struct batch_loss *loss,
-               struct error *e);
+/* target: which of the batch's. */
+int train_words(const struct cpu_batch *p, const struct backward *b, uint32_t target,
+                struct batch_loss *loss, struct error *e);
+int train_labels(const struct cpu_batch *p, const struct backward *b, uint32_t target,
+                 struct batch_loss *loss, struct error *e);
 
 /* Floats of one panel's sums; where they lie in them (base null: nowhere). */
 uint64_t panel_sums_size(const struct engine *g);

@@ -31,10 +31,12 @@ void cpu_training_destroy(struct backend_training *m)
 static struct gradients_sizes sizes_of(const struct gradients_request *r)
 {
     const struct train_batch *b = r->batch;
-    struct gradients_sizes s = {.sequences = b->sequences,
-                                .tokens = b->tokens,
-                                .masked = b->masked,
-                                .recompute = r->recompute};
+    struct gradients_sizes s = {
+        .sequences = b->sequences, .tokens = b->tokens, .recompute = r->recompute};
+    for (uint32_t k = 0; k < b->targets; k++) {
+        uint32_t *most = b->target[k].head == TARGET_WORDS ? &s.words : &s.labels;
+        *most = b->target[k].count > *most ? b->target[k].count : *most;
+    }
     for (uint32_t k = 0; k < b->sequences; k++)
         s.longest = b->list[k].count > s.longest ? b->list[k].count : s.longest;
     return s;
@@ -121,6 +123,13 @@ static int backward(const struct cpu_batch *p, struct error *e)
     return backward_layers(p, e) < 0 ? -1 : backward_embeddings(p, e);
 }
 
+static int run_target(const struct cpu_batch *p, const struct backward *b, uint32_t target,
+                      struct batch_loss *loss, struct error *e)
+{
+    const enum target_head head = b->request->batch->target[target].head;
+    return (head == TARGET_WORDS ? train_words : train_labels)(p, b, target, loss, e);
+}
+
 static int run(const struct cpu_batch *p, const struct backward *b, struct batch_loss *loss,
                struct error *e)
 {
@@ -128,10 +137,9 @@ static int run(const struct cpu_batch *p, const struct backward *b, struct batch
     if (forward(p, e) < 0)
         return -1;
     memset(b->stream, 0, (uint64_t)p->tokens * p->g->config.hidden * sizeof *b->stream);
-    if (batch->masked && train_words(p, b, loss, e) < 0)
-        return -1;
-    if (batch->next_label && train_next(p, b, loss, e) < 0)
-        return -1;
+    for (uint32_t k = 0; k < batch->targets; k++)
+        if (batch->target[k].count && run_target(p, b, k, loss, e) < 0)
+            return -1;
     return b->request->loss_only ? 0 : backward(p, e);
 }
 
@@ -192,7 +200,7 @@ static uint64_t widened_bytes(const struct engine *g, const struct gradients_siz
 {
     const struct encoder *c = g->encoder;
     const uint64_t panels = cpu_batch_widened_bytes(c, training_panel(s->tokens)),
-                   words = g->parts & PART_MLM ? train_words_widened_bytes(c, s->masked) : 0;
+                   words = s->words ? train_words_widened_bytes(c, s->words) : 0;
     return g->threads * (panels > words ? panels : words);
 }
 

@@ -157,17 +157,24 @@ static void lay_out_words(const struct engine *g, uint32_t masked, struct arena 
     w->right = arena_take(a, chunk);
 }
 
+static void lay_out_labels(const struct engine *g, uint32_t labelled, struct arena *a,
+                           struct label_arrays *l)
+{
+    const uint64_t rows = (labelled + (uint64_t)PRODUCT_ROWS_BEYOND) * g->config.hidden,
+                   labels = g->config.labels > 2 ? g->config.labels : 2;
+    l->gathered = take(g, a, rows);
+    l->d_pre = take(g, a, rows);
+    l->pre = take_f32(a, rows);
+    l->x = take_f32(a, rows);
+    l->dx = take_f32(a, rows);
+    l->logits = arena_take(a, labels * sizeof *l->logits);
+}
+
 void train_lay_out_heads(const struct engine *g, const struct gradients_sizes *s,
                          struct arena *a, struct backward *b)
 {
-    const uint64_t first = (s->sequences + (uint64_t)PRODUCT_ROWS_BEYOND) * g->config.hidden;
-    if (g->parts & PART_MLM && s->masked)
-        lay_out_words(g, s->masked, a, &b->words);
-    if (!(g->parts & PART_NSP))
-        return;
-    b->next.gathered = take(g, a, first);
-    b->next.d_pre = take(g, a, first);
-    b->next.pre = take_f32(a, first);
-    b->next.pooled = take_f32(a, first);
-    b->next.dx = take_f32(a, first);
+    if (s->words)
+        lay_out_words(g, s->words, a, &b->words);
+    if (s->labels)
+        lay_out_labels(g, s->labels, a, &b->labels);
 }

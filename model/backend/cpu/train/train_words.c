@@ -9,6 +9,9 @@
 struct chunk {
     const struct cpu_batch *p;
     const struct backward *b;
+    const struct train_target *target;
+    float weight; /* of the target */
+    struct target_loss *loss;
     uint32_t first, rows;
     const struct product *dense[2], *out[2], *out_back[2], *dense_back[2]; /* whole, last */
 };
@@ -30,7 +33,7 @@ static float *rows_of(float *base, uint64_t row, uint64_t columns)
 static void gather(const struct words_part *w)
 {
     const struct cpu_batch *p = w->c->p;
-    const uint32_t *rows = w->c->b->request->batch->masked_row + w->c->first + w->first;
+    const uint32_t *rows = w->c->target->row + w->c->first + w->first;
     for (uint32_t k = 0; k < w->rows; k++)
         memcpy(cpu_batch_row(p, w->c->b->words.gathered, (uint64_t)w->first + k, w->hidden),
                cpu_batch_row(p, p->tape->last, rows[k], w->hidden),
@@ -75,9 +78,9 @@ static void find_loss(const struct words_part *w)
     const struct gradients_request *r = w->c->b->request;
     const struct words_arrays *a = &w->c->b->words;
     const struct cpu_train_ops *ops = p->training->ops;
-    const uint32_t *label = r->batch->masked_label + w->c->first + w->first,
+    const uint32_t *label = w->c->target->label + w->c->first + w->first,
                    vocabulary = (uint32_t)w->vocabulary;
-    const float weight = (float)r->mlm_weight;
+    const float weight = w->c->weight;
     for (uint32_t k = 0; k < w->rows; k++) {
         const float *logits = rows_of(w->logits, k, w->vocabulary);
         void *d = r->loss_only
@@ -122,7 +125,7 @@ static int back(const struct words_part *w)
 static void scatter(const struct words_part *w)
 {
     const struct cpu_train_ops *ops = w->c->p->training->ops;
-    const uint32_t *rows = w->c->b->request->batch->masked_row + w->c->first + w->first;
+    const uint32_t *rows = w->c->target->row + w->c->first + w->first;
     for (uint32_t k = 0; k < w->rows; k++)
         ops->add_f32(w->hidden, rows_of(w->workspace->normed, k, w->hidden),
                      rows_of(w->c->b->stream, rows[k], w->hidden));
@@ -236,13 +239,13 @@ uint64_t train_words_widened_bytes(const struct encoder *c, uint32_t masked)
 
 /* ---- a chunk ---- */
 
-static void add_loss(const struct chunk *c, struct batch_loss *loss)
+static void add_loss(const struct chunk *c)
 {
     for (uint32_t k = 0; k < c->rows; k++) {
-        loss->mlm += c->b->words.loss[k];
-        loss->masked_right += c->b->words.right[k];
+        c->loss->sum += c->b->words.loss[k];
+        c->loss->right += c->b->words.right[k];
     }
-    loss->masked += c->rows;
+    c->loss->count += c->rows;
 }
 
 static void add_sums(const struct chunk *c)
@@ -276,27 +279,31 @@ static int weight_gradients(const struct chunk *c, struct error *e)
     return matmul_weight_gradients(p->c->state->matmul, list, 2, p->g->threads, e);
 }
 
-static int run_chunk(struct chunk *c, struct batch_loss *loss, struct error *e)
+static int run_chunk(struct chunk *c, struct error *e)
 {
     if (find_products(c, e) < 0)
         return -1;
     if (run_panels(c) < 0)
         return cpu_batch_failed(e);
-    add_loss(c, loss);
+    add_loss(c);
     if (c->b->request->loss_only)
         return 0;
     add_sums(c);
     return weight_gradients(c, e);
 }
 
-int train_words(const struct cpu_batch *p, const struct backward *b, struct batch_loss *loss,
-                struct error *e)
+int train_words(const struct cpu_batch *p, const struct backward *b, uint32_t target,
+                struct batch_loss *loss, struct error *e)
 {
-    const uint32_t masked = b->request->batch->masked;
-    struct chunk c = {.p = p, .b = b};
-    for (; c.first < masked; c.first += HEAD_CHUNK) {
-        c.rows = masked - c.first < HEAD_CHUNK ? masked - c.first : HEAD_CHUNK;
-        if (run_chunk(&c, loss, e) < 0)
+    const struct train_target *t = &b->request->batch->target[target];
+    struct chunk c = {.p = p,
+                      .b = b,
+                      .target = t,
+                      .weight = (float)b->request->weight[target],
+                      .loss = &loss->target[target]};
+    for (; c.first < t->count; c.first += HEAD_CHUNK) {
+        c.rows = t->count - c.first < HEAD_CHUNK ? t->count - c.first : HEAD_CHUNK;
+        if (run_chunk(&c, e) < 0)
             return -1;
     }
     return 0;
