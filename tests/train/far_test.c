@@ -153,7 +153,7 @@ static struct run_options options_of(const struct run_case *c, const struct plac
                                 .rate = 1e-3,
                                 .hidden_dropout = 0.1,
                                 .attention_dropout = 0.1,
-                                .mlm_probability = 0.15,
+                                .data_options.mlm_probability = 0.15,
                                 .dtype = c->dtype,
                                 .seed = 3,
                                 .threads = 2,

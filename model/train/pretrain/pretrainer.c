@@ -8,13 +8,15 @@
 void pretrainer_begin(struct pretrainer *t)
 {
     t->workspace = gradients_workspace_new(t->engine);
+    t->batch = t->objective->batch_new();
     t->offsets = memory_new((size_t)t->options->batch + 1, sizeof *t->offsets);
 }
 
 void pretrainer_finish(struct pretrainer *t)
 {
     gradients_workspace_destroy(t->workspace);
-    sample_batch_finish(&t->batch);
+    if (t->objective)
+        t->objective->batch_destroy(t->batch);
     free(t->offsets);
     free(t->rows);
 }
@@ -62,7 +64,7 @@ static int run_part(struct pretrainer *t, struct gradients_request *r, uint32_t 
                     uint32_t end, struct batch_loss *loss, struct error *e)
 {
     struct train_batch part;
-    train_batch_slice(&t->batch.batch, first, end - first, &part, t->offsets, t->rows);
+    train_batch_slice(&t->batch->batch, first, end - first, &part, t->offsets, t->rows);
     r->batch = &part;
     return gradients_compute(r, t->workspace, loss, e);
 }
@@ -98,10 +100,10 @@ static int run_parts(struct pretrainer *t, struct gradients_request *r, struct r
 static void set_weights(const struct pretrainer *t, struct range of,
                         struct gradients_request *r)
 {
-    const struct train_batch *b = &t->batch.batch;
+    const struct train_batch *b = &t->batch->batch;
     for (uint32_t k = 0; k < b->targets; k++) {
         const uint32_t count = train_target_count(b, &b->target[k], of.first, of.end);
-        r->weight[k] = count ? 1.0 / count : 0;
+        r->weight[k] = count ? t->objective->weight[k] / count : 0;
     }
 }
 
@@ -109,7 +111,7 @@ static int run_all(struct pretrainer *t, uint64_t place, struct batch_loss *loss
                    struct error *e)
 {
     struct gradients_request r = make_request(t);
-    const struct range all = {place, 0, t->batch.batch.sequences};
+    const struct range all = {place, 0, t->batch->batch.sequences};
     set_weights(t, all, &r);
     return run_parts(t, &r, all, loss, e);
 }
@@ -124,7 +126,7 @@ static int clear_gradient(const struct pretrainer *t, struct error *e)
 static int run_two_levels(struct pretrainer *t, uint64_t place, struct batch_loss *loss,
                           struct error *e)
 {
-    const struct train_batch *b = &t->batch.batch;
+    const struct train_batch *b = &t->batch->batch;
     const uint32_t all = b->sequences, half = all - all / 2;
     const struct range range[] = {{place, half, all}, {place, 0, half}};
     struct trained_bias fixed = t->learner->trained;
@@ -141,29 +143,13 @@ static int run_two_levels(struct pretrainer *t, uint64_t place, struct batch_los
 
 static void make_batch(struct pretrainer *t, uint64_t place)
 {
-    const struct sample_options o = {.seed = t->options->seed,
-                                     .probability = t->options->mlm_probability};
-    const uint64_t epoch = place / t->data->count;
-    samples_batch(t->data, &o, (uint32_t)epoch, place % t->data->count, t->options->batch,
-                  &t->batch);
-    if (!t->pairs)
-        t->batch.batch.targets = 1;
-    reserve_rows(t, train_batch_rows(&t->batch.batch));
-}
-
-static double mean(double sum, uint64_t count)
-{
-    return count ? sum / (double)count : 0;
-}
-
-static double mean_loss(const struct target_loss *l)
-{
-    return mean(l->sum, l->count);
-}
-
-static double share_right(const struct target_loss *l)
-{
-    return mean((double)l->right, l->count);
+    const struct batch_request r = {.options = &t->options->data_options,
+                                    .seed = t->options->seed,
+                                    .epoch = (uint32_t)(place / t->data->count),
+                                    .first = place % t->data->count,
+                                    .count = t->options->batch};
+    t->objective->batch(t->data, &r, t->batch);
+    reserve_rows(t, train_batch_rows(&t->batch->batch));
 }
 
 /* Draws the step's mask and tells what it is like. */
@@ -208,13 +194,9 @@ int pretrainer_step(struct pretrainer *t, const struct step_request *q, struct s
     if (clear_gradient(t, e) < 0 || (t->learner && begin_mask(t->learner, q, &mask, e) < 0) ||
         (two ? run_two_levels : run_all)(t, place, &loss, e) < 0)
         return -1;
-    *ret = (struct step_result){.mlm = mean_loss(&loss.target[SAMPLE_WORDS]),
-                                .next = mean_loss(&loss.target[SAMPLE_NEXT]),
-                                .rate = q->rate,
-                                .tokens = t->batch.batch.tokens,
-                                .masked = t->batch.masked,
-                                .mask = mask};
-    ret->loss = ret->mlm + ret->next;
+    *ret =
+        (struct step_result){.rate = q->rate, .tokens = t->batch->batch.tokens, .mask = mask};
+    ret->loss = objective_loss(t->objective, &loss, ret->mean);
     return update(t, q, ret, e);
 }
 
@@ -222,50 +204,37 @@ int pretrainer_step(struct pretrainer *t, const struct step_request *q, struct s
 
 enum { EVALUATION_BATCH = 32 };
 
-static int evaluate_batch(const struct pretrainer *t, const struct sample_batch *b,
+static int evaluate_batch(const struct pretrainer *t, const struct train_batch *b,
                           struct batch_loss *loss, struct error *e)
 {
     const struct gradients_request r = {.engine = t->engine,
                                         .state = t->state,
-                                        .batch = &b->batch,
+                                        .batch = b,
                                         .loss_only = true,
                                         .bias = t->learner ? &t->learner->trained : NULL};
     return gradients_compute(&r, t->workspace, loss, e);
 }
 
-static struct evaluation summarise(const struct batch_loss *l, uint64_t tokens)
+int pretrainer_evaluate(const struct pretrainer *t, const struct objective_data *held_out,
+                        const struct objective_options *o, struct evaluation *ret,
+                        struct error *e)
 {
-    const struct target_loss *words = &l->target[SAMPLE_WORDS], *next = &l->target[SAMPLE_NEXT];
-    struct evaluation v = {.mlm = mean_loss(words),
-                           .next = mean_loss(next),
-                           .accuracy = share_right(words),
-                           .next_accuracy = share_right(next),
-                           .tokens = tokens,
-                           .pairs = next->count > 0};
-    v.loss = v.mlm + v.next;
-    v.perplexity = exp(v.mlm);
-    return v;
-}
-
-int pretrainer_evaluate(const struct pretrainer *t, const struct samples *held_out,
-                        double probability, struct evaluation *ret, struct error *e)
-{
-    const struct sample_options o = {.probability = probability};
-    struct sample_batch b = {0};
-    struct batch_loss loss = {0};
-    uint64_t tokens = 0;
+    const struct objective *objective = t->objective;
+    struct objective_batch *b = objective->batch_new();
+    struct evaluation v = {.objective = objective};
+    double mean[TARGETS_MOST];
     int r = t->learner ? learner_evaluate(t->learner, e) : 0;
     for (uint32_t at = 0; at < held_out->count && r == 0; at += EVALUATION_BATCH) {
-        const uint32_t left = held_out->count - at;
-        samples_batch(held_out, &o, 0, at, left < EVALUATION_BATCH ? left : EVALUATION_BATCH,
-                      &b);
-        if (!t->pairs)
-            b.batch.targets = 1;
-        tokens += b.batch.tokens;
-        r = evaluate_batch(t, &b, &loss, e);
+        const uint32_t left = held_out->count - at,
+                       count = left < EVALUATION_BATCH ? left : EVALUATION_BATCH;
+        objective->batch(held_out,
+                         &(struct batch_request){.options = o, .first = at, .count = count}, b);
+        v.tokens += b->batch.tokens;
+        r = evaluate_batch(t, &b->batch, &v.losses, e);
     }
-    sample_batch_finish(&b);
+    objective->batch_destroy(b);
+    v.loss = objective_loss(objective, &v.losses, mean);
     if (r == 0)
-        *ret = summarise(&loss, tokens);
+        *ret = v;
     return r;
 }

@@ -10,7 +10,6 @@ static const char *const harmless[] = {"model", "data",       "recompute",    "s
                                        "keep",  "eval_every", "snap_threads", "alpha"};
 
 static const char *const recomputes[] = {"none", "attention", "layer"};
-static const char *const objectives[] = {"data", "mlm+nsp", "mlm"};
 
 static void set(json_t *to, const char *name, json_t *value)
 {
@@ -37,8 +36,9 @@ static void add_what(json_t *to, const struct run_options *o, const char *data_s
     set(to, "drop", text_or_null(o->drop));
     set(to, "repeat", count(o->repeat));
     set(to, "positions", count(o->positions));
-    set(to, "objective", json_string(objectives[o->objective]));
-    set(to, "mlm_probability", json_real(o->mlm_probability));
+    set(to, "objective", json_string(o->objective->name));
+    if (o->objective->add_options)
+        o->objective->add_options(&o->data_options, to);
 }
 
 static void add_length(json_t *to, const struct run_options *o)

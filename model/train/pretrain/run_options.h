@@ -1,11 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What a run of pre-training was asked for, resolved, and as JSON: what RUN/run.json says, and what --resume compares. */
 #pragma once
-#include "model/gradients/gradients.h"
+#include "model/objective/objective.h"
 #include "model/train/learn/learn_options.h"
 #include "model/train/optimizer.h"
 #include "model/train/schedule.h"
-#include <jansson.h>
 
 struct run_options {
     const char *model, *data, *run; /* DIR, DATA, RUN */
@@ -23,8 +22,8 @@ struct run_options {
     double rate, warmup;
     enum schedule_decay decay;
     double hidden_dropout, attention_dropout; /* below 0: the model's own */
-    double mlm_probability;
-    enum objective { OBJECTIVE_DATA, OBJECTIVE_PAIRS, OBJECTIVE_WORDS } objective;
+    const struct objective *objective;        /* null: what the data are for */
+    struct objective_options data_options;
     enum element dtype;
     enum recompute recompute;
     uint64_t seed;

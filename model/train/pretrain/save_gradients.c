@@ -125,9 +125,9 @@ int gradients_save(const char *path, const struct pretrainer *t, const struct st
     const float *gradient = array_view(&s->device, s->gradient, s->gradient, s->count, &own, e);
     if (!gradient)
         return -1;
-    struct columns c = make_columns(&t->batch.batch, t->engine->config.pad);
+    struct columns c = make_columns(&t->batch->batch, t->engine->config.pad);
     add_gradients(&out, t, gradient);
-    add_batch(&out, &c, &t->batch.batch);
+    add_batch(&out, &c, &t->batch->batch);
     if (t->learner)
         add_alpha(&out, t->learner);
     safetensors_add(&out, "loss", "F64", 0, NULL, &r->loss);

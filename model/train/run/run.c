@@ -21,7 +21,7 @@ static double now(void)
 
 /* Running means of what people look at; they begin anew with each process. */
 struct pace {
-    double loss, mlm, next, tokens, flops, seconds; /* sums with weights that fade */
+    double loss, mean[TARGETS_MOST], tokens, flops, seconds; /* sums with weights that fade */
     double weight;
     uint64_t steps;
 };
@@ -43,8 +43,8 @@ static void keep_pace(struct pace *p, const struct step_result *s, double flops,
 {
     const double stays = 0.98;
     p->loss = stays * p->loss + s->loss;
-    p->mlm = stays * p->mlm + s->mlm;
-    p->next = stays * p->next + s->next;
+    for (uint32_t k = 0; k < TARGETS_MOST; k++)
+        p->mean[k] = stays * p->mean[k] + s->mean[k];
     p->tokens = stays * p->tokens + (double)s->tokens;
     p->flops = stays * p->flops + flops;
     p->seconds = stays * p->seconds + seconds;
@@ -85,6 +85,12 @@ static double rate_of(const struct run *r, uint64_t step, double peak)
     return schedule_rate(&s, 1 + (uint64_t)(share_done(r) * (PARTS - 1)));
 }
 
+static void running_means(const struct pace *p, double ret[TARGETS_MOST])
+{
+    for (uint32_t k = 0; k < TARGETS_MOST; k++)
+        ret[k] = p->mean[k] / p->weight;
+}
+
 static void show(struct loop *l, double rate)
 {
     const struct run *r = l->run;
@@ -93,41 +99,50 @@ static void show(struct loop *l, double rate)
     if (!r->watch->progress || p->weight <= 0)
         return;
     const double steps_left = (double)r->pretrainer.schedule.steps - (double)r->facts.step;
-    r->watch->progress(&(struct run_progress){
+    struct run_progress progress = {
+        .objective = r->options.objective,
         .step = r->facts.step,
         .steps = r->options.minutes > 0 ? 0 : r->pretrainer.schedule.steps,
         .loss = p->loss / p->weight,
-        .mlm = p->mlm / p->weight,
-        .pairs = r->pretrainer.pairs,
         .rate = rate,
         .tokens_per_s = p->tokens / p->seconds,
         .due = run_line_due(now() - l->began, &l->last),
         .mfu = r->peak > 0 ? p->flops / p->seconds / r->peak : (double)NAN,
         .share = share,
         .left = r->options.minutes > 0 ? 60 * r->options.minutes - r->facts.elapsed
-                                       : steps_left * p->seconds / p->weight});
+                                       : steps_left * p->seconds / p->weight};
+    running_means(p, progress.mean);
+    r->watch->progress(&progress);
 }
 
-/* A model that has learned no more than how frequent words are stays at their entropy. */
 static void warn_of_plateau(struct loop *l)
 {
     enum { STEPS = 500 };
     const struct run *r = l->run;
-    const double entropy = r->data->header->entropy, mlm = l->pace.mlm / l->pace.weight;
-    if (r->options.overfit || l->pace.steps < STEPS || r->facts.step - l->warned < STEPS ||
-        fabs(mlm - entropy) > 0.02 * entropy)
+    const struct objective *o = r->options.objective;
+    double mean[TARGETS_MOST];
+    if (!o->plateau || r->options.overfit || l->pace.steps < STEPS ||
+        r->facts.step - l->warned < STEPS)
         return;
     struct text line = {0};
-    text_add(&line,
-             "step %" PRIu64 ": the loss of masked words, %.3f, sits at the unigram entropy, "
-             "%.3f: so far the model knows how frequent words are, and no more",
-             r->facts.step, mlm, entropy);
-    run_say(r, text_get(&line));
+    text_add(&line, "step %" PRIu64 ": ", r->facts.step);
+    running_means(&l->pace, mean);
+    if (o->plateau(r->data, mean, &line)) {
+        run_say(r, text_get(&line));
+        l->warned = r->facts.step;
+    }
     text_finish(&line);
-    l->warned = r->facts.step;
 }
 
 /* ---- a step ---- */
+
+static struct log_line begin_line(const struct run *r, double loss)
+{
+    return (struct log_line){.field = {{"step", (double)r->facts.step},
+                                       {"tokens", (double)r->facts.tokens},
+                                       {"loss", loss}},
+                             .count = 3};
+}
 
 static int log_step(struct loop *l, const struct step_result *s, double seconds, double flops,
                     struct error *e)
@@ -136,17 +151,17 @@ static int log_step(struct loop *l, const struct step_result *s, double seconds,
     double price;
     if (run_price(r, &price, e) < 0)
         return -1;
-    const struct log_field fields[] = {
-        {"step", (double)r->facts.step},
-        {"tokens", (double)r->facts.tokens},
-        {"loss", s->loss},
-        {"mlm", s->mlm},
-        {"nsp", s->next},
+    struct log_line line = begin_line(r, s->loss);
+    struct metric metric[METRICS_MOST];
+    log_line_add_metrics(&line, metric, r->options.objective->step_metrics(s->mean, metric));
+    const struct log_field pace[] = {
         {"lr", s->rate},
         {"grad_norm", s->norm},
         {"tokens_per_s", (double)s->tokens / seconds},
         {"mfu", r->peak > 0 ? flops / seconds / r->peak : (double)NAN},
         {"elapsed_s", r->facts.elapsed},
+    };
+    const struct log_field mask[] = {
         {"l1", s->mask.l1},
         {"density", s->mask.density},
         {"entropy", s->mask.entropy},
@@ -155,12 +170,10 @@ static int log_step(struct loop *l, const struct step_result *s, double seconds,
         {"p_special", s->mask.p_special},
         {"price_s", price},
     };
-    const uint32_t all = sizeof fields / sizeof *fields;
-    return run_log_write(&r->log, NULL, NULL, fields,
-                         !r->pretrainer.learner ? 10
-                         : isnan(price)         ? all - 1
-                                                : all,
-                         e);
+    log_line_add(&line, pace, sizeof pace / sizeof *pace);
+    if (r->pretrainer.learner)
+        log_line_add(&line, mask, sizeof mask / sizeof *mask - (isnan(price) ? 1 : 0));
+    return run_log_write(&r->log, NULL, NULL, line.field, line.count, e);
 }
 
 static int not_finite(struct run *r, struct error *e)
@@ -203,7 +216,7 @@ static int step(struct loop *l, struct step_result *s, struct error *e)
         return -1;
     bring_up_to_date(l);
     const double seconds = fmax(r->facts.elapsed - begin, 1e-9),
-                 flops = batch_flops(r->engine, &r->pretrainer.batch.batch);
+                 flops = batch_flops(r->engine, &r->pretrainer.batch->batch);
     r->facts.step++;
     r->facts.tokens += s->tokens;
     r->facts.place += r->options.batch;
@@ -223,23 +236,15 @@ static int evaluate(struct loop *l, struct error *e)
     struct evaluation v;
     if (r->watch->tell)
         r->watch->tell("evaluating");
-    if (pretrainer_evaluate(&r->pretrainer, r->held_out, r->options.mlm_probability, &v, e) < 0)
+    if (pretrainer_evaluate(&r->pretrainer, r->held_out, &r->options.data_options, &v, e) < 0)
         return -1;
     l->held_out = v;
     l->evaluated = true;
     run_say_evaluation(r, &v);
-    const struct log_field fields[] = {
-        {"step", (double)r->facts.step},
-        {"tokens", (double)r->facts.tokens},
-        {"loss", v.loss},
-        {"perplexity", v.perplexity},
-        {"accuracy", v.accuracy},
-        {"mlm", v.mlm},
-        {"nsp", v.next},
-        {"nsp_accuracy", v.next_accuracy},
-    };
-    return run_log_write(&r->log, "eval", "held-out", fields,
-                         v.pairs ? sizeof fields / sizeof *fields : 6, e);
+    struct log_line line = begin_line(r, v.loss);
+    struct metric metric[METRICS_MOST];
+    log_line_add_metrics(&line, metric, v.objective->metrics(&v.losses, metric));
+    return run_log_write(&r->log, "eval", "held-out", line.field, line.count, e);
 }
 
 static bool is_due(uint64_t every, uint64_t step)
@@ -284,16 +289,16 @@ static struct run_result result_of(const struct loop *l, bool interrupted)
 {
     const struct pace *p = &l->pace;
     const struct snapshot_facts *f = &l->run->facts;
-    return (struct run_result){.interrupted = interrupted,
-                               .step = f->step,
-                               .tokens = f->tokens,
-                               .loss = p->loss / p->weight,
-                               .mlm = p->mlm / p->weight,
-                               .next = p->next / p->weight,
-                               .pairs = l->run->pretrainer.pairs,
-                               .elapsed = f->elapsed,
-                               .evaluated = l->evaluated,
-                               .held_out = l->held_out};
+    struct run_result ret = {.interrupted = interrupted,
+                             .objective = l->run->options.objective,
+                             .step = f->step,
+                             .tokens = f->tokens,
+                             .loss = p->loss / p->weight,
+                             .elapsed = f->elapsed,
+                             .evaluated = l->evaluated,
+                             .held_out = l->held_out};
+    running_means(p, ret.mean);
+    return ret;
 }
 
 static int run_steps(struct loop *l, struct run_result *ret, struct error *e)

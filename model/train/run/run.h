@@ -1,18 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Pre-training from a model and a DATA folder to a RUN folder: a model that transformers loads at any time, with
+/* Training from a model and data to a RUN folder: a model that transformers loads at any time, with
    run.json, log.jsonl and state/ beside it. */
 #pragma once
 #include "model/train/pretrain/pretrainer.h"
 #include "model/train/pretrain/run_options.h"
 
 struct run_progress {
-    uint64_t step, steps;     /* 0 steps: the time decides */
-    double loss, mlm;         /* running means */
-    bool pairs;               /* loss holds that of next sentences as well */
-    double rate;              /* learning rate */
-    double tokens_per_s, mfu; /* of the last steps; mfu NaN where no peak is known */
-    double share, left;       /* of the run that is done; seconds that are left */
-    bool due;                 /* for a line that stays: see run_line_due() */
+    uint64_t step, steps; /* 0 steps: the time decides */
+    const struct objective *objective;
+    double loss, mean[TARGETS_MOST]; /* running means, of the targets' losses too */
+    double rate;                     /* learning rate */
+    double tokens_per_s, mfu;        /* of the last steps; mfu NaN where no peak is known */
+    double share, left;              /* of the run that is done; seconds that are left */
+    bool due;                        /* for a line that stays: see run_line_due() */
 };
 
 struct run_watch {
@@ -26,8 +26,8 @@ struct run_watch {
 struct run_result {
     bool interrupted; /* and saved */
     uint64_t step, tokens;
-    double loss, mlm, next; /* running means; NaN: there was nothing left to do */
-    bool pairs;             /* next sentences were learned */
+    const struct objective *objective;
+    double loss, mean[TARGETS_MOST]; /* running means; NaN: there was nothing left to do */
     double elapsed;
     bool
         evaluated; /* in this process: on the held-out samples, after the last step or before it */

@@ -64,3 +64,15 @@ int run_log_write(struct run_log *l, const char *kind, const char *name,
     text_finish(&line);
     return r;
 }
+
+void log_line_add(struct log_line *to, const struct log_field *field, size_t count)
+{
+    for (size_t k = 0; k < count; k++)
+        to->field[to->count++] = field[k];
+}
+
+void log_line_add_metrics(struct log_line *to, const struct metric *m, uint32_t count)
+{
+    for (uint32_t k = 0; k < count; k++)
+        to->field[to->count++] = (struct log_field){m[k].name, m[k].value};
+}

@@ -8,9 +8,8 @@
 #include "model/mask/model_mask.h"
 
 /* A model class with the heads that training needs. */
-static int name_architecture(struct model_config *c, bool pairs, struct error *e)
+static int name_architecture(struct model_config *c, uint32_t needed, struct error *e)
 {
-    const uint32_t needed = PART_MLM | (pairs ? PART_POOLER | PART_NSP : 0);
     if ((config_parts(c) & needed) == needed)
         return 0;
     const struct arch_class *class = arch_class_of(c->arch, PART_ENCODER | needed);
@@ -84,14 +83,14 @@ static int write_all(const struct run_options *o, const char *folder, struct mod
     return model_save(folder, c, w, ELEMENT_F32, e);
 }
 
-int run_model_write(const struct run_options *o, const char *folder, bool pairs,
+int run_model_write(const struct run_options *o, const char *folder, uint32_t parts,
                     struct error *e)
 {
     struct model_config c = {0};
     struct weights w = {0};
     int r = config_read(o->model, &c, e);
     if (r == 0)
-        r = name_architecture(&c, pairs, e);
+        r = name_architecture(&c, parts, e);
     if (r == 0)
         r = weights_read(o->model, &c, &w, e);
     if (r == 0)

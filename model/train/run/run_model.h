@@ -4,7 +4,7 @@
 #pragma once
 #include "model/train/pretrain/run_options.h"
 
-/* Writes config.json, model.safetensors in f32, tokenizer and mask into an empty folder. `pairs`: it gets the head of
-   next sentences. */
-int run_model_write(const struct run_options *o, const char *folder, bool pairs,
+/* Writes config.json, model.safetensors in f32, tokenizer and mask into an empty folder. `parts`: the heads that it
+   gets (PART_ bits). */
+int run_model_write(const struct run_options *o, const char *folder, uint32_t parts,
                     struct error *e);

@@ -25,7 +25,7 @@ void run_say_evaluation(const struct run *r, const struct evaluation *v)
 {
     struct text line = {0};
     text_add(&line, "step %" PRIu64 ": held-out ", r->facts.step);
-    evaluation_text(v, &line);
+    v->objective->text(&v->losses, &line);
     run_say(r, text_get(&line));
     text_finish(&line);
 }
@@ -33,8 +33,7 @@ void run_say_evaluation(const struct run *r, const struct evaluation *v)
 static void say_data(const struct run *r)
 {
     struct text line = {0};
-    text_add(&line, "%u samples, unigram entropy %.4f nats", r->data->count,
-             r->data->header->entropy);
+    r->options.objective->describe(r->data, &line);
     if (r->resumed)
         text_add(&line, "; goes on after step %" PRIu64, r->facts.step);
     run_say(r, text_get(&line));
@@ -55,7 +54,7 @@ static void say_learning(const struct run *r)
              o->kind == LEARN_P ? "P" : "M", s->per_layer ? " L" : "", o->lambda * entries);
     run_say(r, text_get(&line));
     text_finish(&line);
-    if (r->data->header->length < s->n)
+    if (r->data->length < s->n)
         run_say(r,
                 "samples are shorter than the model's positions: keys beyond them learn from "
                 "the price alone");

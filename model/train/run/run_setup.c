@@ -22,8 +22,16 @@ static void tell(const struct run *r, const char *step)
 
 /* ---- data ---- */
 
-static struct samples *open_part(const struct run *r, const char *folder, enum data_part part,
-                                 struct error *e)
+/* Where the options name no objective the data do: pre-training opens them. */
+static const struct objective *objective_of(const struct run *r)
+{
+    const struct objective *o = r->options.objective;
+    return o ? o : r->data ? r->data->natural : objective_find("mlm");
+}
+
+static struct objective_data *open_part(const struct run *r, const char *folder,
+                                        const struct model_config *c, bool held_out,
+                                        struct error *e)
 {
     struct tokenizer *t = NULL;
     if (path_exists(folder, "tokenizer.json") || path_exists(folder, "vocab.txt")) {
@@ -31,14 +39,21 @@ static struct samples *open_part(const struct run *r, const char *folder, enum d
         if (!t)
             return NULL;
     }
-    struct samples *s = samples_open(r->options.data, part, t, e);
+    const struct objective_source source = {
+        .path = r->options.data,
+        .held_out = held_out,
+        .tokenizer = t,
+        .longest = r->options.positions ? r->options.positions : c->positions,
+        .like = r->data};
+    struct objective_data *d = objective_of(r)->open(&source, e);
     tokenizer_destroy(t);
-    return s;
+    return d;
 }
 
 static int check_data(const struct run *r, const struct model_config *c, struct error *e)
 {
-    const struct shard_header *h = r->data->header;
+    const struct objective_data *h = r->data;
+    const struct objective *o = objective_of(r);
     const uint32_t positions = r->options.positions ? r->options.positions : c->positions;
     if (h->vocabulary > c->vocabulary)
         return error_set(e, ERROR_INPUT, "%s: made with %u tokens, the model has %u",
@@ -48,25 +63,18 @@ static int check_data(const struct run *r, const struct model_config *c, struct 
                          "%s: samples of %u tokens, the model has %u positions; --positions %u "
                          "extends them",
                          r->options.data, h->length, positions, h->length);
-    if (r->options.objective == OBJECTIVE_PAIRS && h->pairing != PAIRING_NEXT)
-        return error_set(e, ERROR_INPUT,
-                         "--objective mlm+nsp: %s has no pairs; prep with --pairing nsp makes "
-                         "them",
-                         r->options.data);
-    return h->pairing == PAIRING_NEXT && c->types == 1
-               ? error_set(e, ERROR_INPUT, "%s has pairs, the model one type of token",
-                           r->options.data)
-               : 0;
+    return o->check ? o->check(h, r->options.data, c, e) : 0;
 }
 
-static uint64_t tokens_of(const struct samples *s)
+/* The objective, or a simpler one if the architecture lacks some of its heads. */
+static const struct objective *fitting(const struct objective *o, const struct arch *a)
 {
-    uint64_t sum = 0;
-    for (uint32_t k = 0; k < s->count; k++) {
-        const struct sample_record *p = &s->records.sample[k];
-        sum += p->a_count + 2 + (p->b_count ? p->b_count + 1 : 0);
-    }
-    return sum;
+    uint32_t has = 0;
+    for (const struct parameter_row *row = a->after; row->name; row++)
+        has |= row->part;
+    while ((o->parts & ~has) && o->simpler)
+        o = o->simpler;
+    return o;
 }
 
 /* What the options leave to the model and the data. */
@@ -77,18 +85,14 @@ static void resolve(struct run *r, const struct model_config *c)
         o->hidden_dropout = o->overfit ? 0 : c->hidden_dropout;
     if (o->attention_dropout < 0)
         o->attention_dropout = o->overfit ? 0 : c->attention_dropout;
-    if (o->objective == OBJECTIVE_DATA)
-        o->objective = r->data->header->pairing == PAIRING_NEXT &&
-                               arch_parameter(c->arch, PARAMETER_NSP_WEIGHT)
-                           ? OBJECTIVE_PAIRS
-                           : OBJECTIVE_WORDS;
-    const double of_step = (double)tokens_of(r->data) / (double)r->data->count * o->batch;
+    if (!o->objective)
+        o->objective = fitting(objective_of(r), c->arch);
+    const double of_step = (double)r->data->tokens / (double)r->data->count * o->batch;
     r->pretrainer.schedule = (struct schedule){
         .decay = o->decay,
         .peak = o->rate,
         .warmup = o->warmup,
         .steps = o->tokens ? (uint64_t)fmax(1, ceil((double)o->tokens / of_step)) : o->steps};
-    r->pretrainer.pairs = o->objective == OBJECTIVE_PAIRS;
 }
 
 static int check_settling(const struct run *r, struct error *e)
@@ -108,11 +112,11 @@ static int open_data(struct run *r, const char *model, struct error *e)
     int result = config_read(model, &c, e);
     if (result == 0) {
         tell(r, "reading data");
-        r->data = open_part(r, model, DATA_TRAIN, e);
+        r->data = open_part(r, model, &c, false, e);
         result = r->data ? check_data(r, &c, e) : -1;
     }
     if (result == 0 && r->options.eval_every) {
-        r->held_out = open_part(r, model, DATA_HELD_OUT, e);
+        r->held_out = open_part(r, model, &c, true, e);
         result = r->held_out ? 0 : error_prefix(e, "--eval-every");
     }
     if (result == 0) {
@@ -127,14 +131,11 @@ static int open_data(struct run *r, const char *model, struct error *e)
 
 static void make_json(struct run *r)
 {
-    char sum[33];
-    const struct shard_sum s = r->data->header->header_sum; /* covers the other sums */
     struct learn_options *learn = &r->options.learn;
     if (learn->snap > 0)
         learn->snap_threads =
             r->options.threads ? r->options.threads : (uint32_t)omp_get_max_threads();
-    snprintf(sum, sizeof sum, "%016" PRIx64 "%016" PRIx64, s.high, s.low);
-    r->json = run_options_json(&r->options, sum);
+    r->json = run_options_json(&r->options, r->data->sum);
     run_options_hash(r->json, r->facts.options);
 }
 
@@ -191,11 +192,10 @@ static int load_engine(struct run *r, const struct snapshot *s, struct error *e)
     const struct run_options *o = &r->options;
     const bool has_alpha = o->learn.kind != LEARN_NOTHING,
                learns = has_alpha && !run_has_settled(r, s);
-    const uint32_t pairs = r->pretrainer.pairs ? PART_POOLER | PART_NSP : 0;
     const struct engine_options options = {.dtype = o->dtype,
                                            .threads = o->threads,
                                            .backend = o->backend,
-                                           .parts = PART_MLM | pairs,
+                                           .parts = o->objective->parts,
                                            .progress = r->watch->tell,
                                            .trains = true,
                                            .dropout = o->attention_dropout > 0,
@@ -253,6 +253,7 @@ static int make_ready(struct run *r, const struct snapshot *s, struct error *e)
         return -1;
     r->pretrainer.engine = r->engine;
     r->pretrainer.state = r->state;
+    r->pretrainer.objective = r->options.objective;
     r->pretrainer.data = r->data;
     r->pretrainer.options = &r->options;
     pretrainer_begin(&r->pretrainer);
@@ -269,7 +270,7 @@ static int begin_new(struct run *r, struct error *e)
         run_folder_begin(r->options.run, &r->folder, e) < 0)
         return -1;
     make_json(r);
-    if (run_model_write(&r->options, r->folder.path, r->pretrainer.pairs, e) < 0 ||
+    if (run_model_write(&r->options, r->folder.path, r->options.objective->parts, e) < 0 ||
         write_json(r, e) < 0 || make_ready(r, &none, e) < 0 ||
         (r->learner && learner_save(r->learner, r->folder.path, e) < 0))
         return -1;
@@ -325,8 +326,10 @@ void run_finish(struct run *r)
     train_state_destroy(r->state);
     learner_destroy(r->learner);
     engine_destroy(r->engine);
-    samples_close(r->data);
-    samples_close(r->held_out);
+    if (r->held_out)
+        r->held_out->natural->close(r->held_out);
+    if (r->data)
+        r->data->natural->close(r->data);
     json_decref(r->json);
     free(r->facts.identity);
     run_folder_finish(&r->folder);

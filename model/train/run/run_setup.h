@@ -11,7 +11,7 @@ struct run {
     struct run_options options; /* resolved */
     const struct run_watch *watch;
     struct run_folder folder;
-    struct samples *data, *held_out;
+    struct objective_data *data, *held_out;
     struct engine *engine;
     struct train_state *state;
     struct learner *learner; /* null: the mask is fixed */

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* maskbert eval: the loss on the held-out part of a DATA folder. */
 #include "model/checkpoint/json.h"
+#include "model/objective/pretrain.h"
 #include "model/train/pretrain/pretrainer.h"
 #include "tools/maskbert/command.h"
 #include "tools/maskbert/session.h"
@@ -14,10 +15,10 @@
 struct held_out {
     struct run_options options;
     struct pretrainer pretrainer;
-    struct samples *samples;
+    struct objective_data *data;
 };
 
-static int load_engine(const struct options *o, bool pairs, struct held_out *h, struct error *e)
+static int load_engine(const struct options *o, struct held_out *h, struct error *e)
 {
     struct engine_options options = {.mask = o->mask,
                                      .transform = o->transform,
@@ -25,7 +26,7 @@ static int load_engine(const struct options *o, bool pairs, struct held_out *h, 
                                      .drop_seed = o->seed,
                                      .threads = o->threads,
                                      .device = o->device,
-                                     .parts = PART_MLM | (pairs ? PART_POOLER | PART_NSP : 0),
+                                     .parts = h->pretrainer.objective->parts,
                                      .progress = session_tell,
                                      .trains = true};
     if (session_dtype(o, &options.dtype, e) < 0)
@@ -37,7 +38,7 @@ static int load_engine(const struct options *o, bool pairs, struct held_out *h, 
 
 static int check_data(const struct options *o, const struct held_out *h, struct error *e)
 {
-    const struct shard_header *header = h->samples->header;
+    const struct shard_header *header = pretrain_samples(h->data)->header;
     const struct engine *g = h->pretrainer.engine;
     if (header->length > g->longest)
         return error_set(e, ERROR_INPUT, "%s: samples of %u tokens, the model has %u positions",
@@ -81,14 +82,17 @@ static int find_pairs(const struct options *o, const struct samples *s, bool *re
 
 static int open_all(const struct options *o, struct held_out *h, struct error *e)
 {
-    h->samples = samples_open(o->data, DATA_HELD_OUT, NULL, e);
-    if (!h->samples)
+    bool pairs;
+    h->data =
+        objective_mlm.open(&(struct objective_source){.path = o->data, .held_out = true}, e);
+    if (!h->data || find_pairs(o, pretrain_samples(h->data), &pairs, e) < 0)
         return -1;
     struct pretrainer *p = &h->pretrainer;
+    p->objective = pairs ? &objective_mlm_nsp : &objective_mlm;
     p->options = &h->options;
     h->options.batch = 1;
-    if (find_pairs(o, h->samples, &p->pairs, e) < 0 || load_engine(o, p->pairs, h, e) < 0 ||
-        check_data(o, h, e) < 0 || train_state_new(p->engine, &p->state, e) < 0)
+    if (load_engine(o, h, e) < 0 || check_data(o, h, e) < 0 ||
+        train_state_new(p->engine, &p->state, e) < 0)
         return -1;
     pretrainer_begin(p);
     return 0;
@@ -97,20 +101,19 @@ static int open_all(const struct options *o, struct held_out *h, struct error *e
 static void print_text(const struct evaluation *v)
 {
     struct text line = {0};
-    evaluation_text(v, &line);
+    v->objective->text(&v->losses, &line);
     printf("%s; %llu tokens\n", text_get(&line), (unsigned long long)v->tokens);
     text_finish(&line);
 }
 
 static void print_json(const struct evaluation *v)
 {
-    json_t *json = json_pack("{s:f, s:f, s:f, s:f, s:f, s:I}", "loss", v->loss, "mlm", v->mlm,
-                             "nsp", v->next, "perplexity", v->perplexity, "accuracy",
-                             v->accuracy, "tokens", (json_int_t)v->tokens);
-    if (v->pairs)
-        json_object_set_new(json, "nsp_accuracy", json_real(v->next_accuracy));
-    else
-        json_object_set_new(json, "nsp", json_null());
+    struct metric metric[METRICS_MOST];
+    json_t *json = json_pack("{s:f, s:n, s:n, s:n, s:n, s:I}", "loss", v->loss, "mlm", "nsp",
+                             "perplexity", "accuracy", "tokens", (json_int_t)v->tokens);
+    const uint32_t metrics = v->objective->metrics(&v->losses, metric);
+    for (uint32_t k = 0; k < metrics; k++)
+        json_object_set_new(json, metric[k].name, json_real(metric[k].value));
     json_dumpf(json, stdout, JSON_COMPACT | JSON_REAL_PRECISION(17));
     putchar('\n');
     json_decref(json);
@@ -121,7 +124,7 @@ static void close_all(struct held_out *h)
     pretrainer_finish(&h->pretrainer);
     train_state_destroy(h->pretrainer.state);
     engine_destroy(h->pretrainer.engine);
-    samples_close(h->samples);
+    objective_mlm.close(h->data);
 }
 
 static int evaluate(const struct options *o, struct held_out *h, struct evaluation *ret,
@@ -139,7 +142,8 @@ static int evaluate(const struct options *o, struct held_out *h, struct evaluati
     if (open_all(o, h, e) < 0)
         return -1;
     session_tell("evaluating");
-    int r = pretrainer_evaluate(&h->pretrainer, h->samples, probability, ret, e);
+    const struct objective_options settings = {.mlm_probability = probability};
+    int r = pretrainer_evaluate(&h->pretrainer, h->data, &settings, ret, e);
     session_tell(NULL);
     return r;
 }

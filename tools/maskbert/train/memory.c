@@ -27,8 +27,7 @@ struct memory {
 
 static bool has_pairs(const struct memory *m)
 {
-    return m->run.objective == OBJECTIVE_DATA ? config_parts(&m->config) & PART_NSP
-                                              : m->run.objective == OBJECTIVE_PAIRS;
+    return (m->run.objective ? m->run.objective->parts : config_parts(&m->config)) & PART_NSP;
 }
 
 static uint32_t heads_of(const struct memory *m)
@@ -49,7 +48,7 @@ static int write_model(struct memory *m, struct error *e)
         m->own = NULL;
         return r;
     }
-    if (run_model_write(&m->run, m->own, has_pairs(m), e) < 0)
+    if (run_model_write(&m->run, m->own, heads_of(m), e) < 0)
         return -1;
     m->folder = m->own;
     m->engine.mask = m->engine.transform = NULL; /* now the folder's own */

@@ -44,11 +44,14 @@ static void print(const struct options *o, const char *run, const struct run_res
 {
     if (!o->json)
         return;
-    json_t *json = json_pack("{s:s, s:I, s:I, s:o, s:o, s:o, s:f, s:b}", "run", run, "step",
-                             (json_int_t)r->step, "tokens", (json_int_t)r->tokens, "loss",
-                             real_or_null(r->loss), "mlm", real_or_null(r->mlm), "nsp",
-                             real_or_null(r->next), "elapsed_s", r->elapsed, "interrupted",
-                             r->interrupted);
+    struct metric metric[METRICS_MOST];
+    json_t *json = json_pack("{s:s, s:I, s:I, s:o}", "run", run, "step", (json_int_t)r->step,
+                             "tokens", (json_int_t)r->tokens, "loss", real_or_null(r->loss));
+    const uint32_t metrics = r->objective->step_metrics(r->mean, metric);
+    for (uint32_t k = 0; k < metrics; k++)
+        json_object_set_new(json, metric[k].name, real_or_null(metric[k].value));
+    json_object_set_new(json, "elapsed_s", json_real(r->elapsed));
+    json_object_set_new(json, "interrupted", json_boolean(r->interrupted));
     json_dumpf(json, stdout, JSON_COMPACT | JSON_REAL_PRECISION(17));
     putchar('\n');
     json_decref(json);

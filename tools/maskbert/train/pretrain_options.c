@@ -45,7 +45,7 @@ static int read_reals(const struct options *o, struct run_options *ret, struct e
     double *const to[] = {&ret->rate,           &ret->warmup,
                           &ret->optimizer.eps,  &ret->optimizer.weight_decay,
                           &ret->optimizer.clip, &ret->hidden_dropout,
-                          &attention,           &ret->mlm_probability};
+                          &attention,           &ret->data_options.mlm_probability};
     for (size_t k = 0; k < sizeof each / sizeof *each; k++)
         if (read_real(&each[k], to[k], e) < 0)
             return -1;
@@ -97,22 +97,20 @@ static int read_choices(const struct options *o, struct run_options *ret, struct
 {
     static const char *const optimizers[] = {"adamw", "lamb", NULL},
                              *const recomputes[] = {"none", "attention", "layer", NULL},
-                             *const objectives[] = {"mlm+nsp", "mlm", NULL},
+                             *const names[] = {"mlm+nsp", "mlm", NULL},
                              *const schedules[] = {"linear", "poly", "cosine", "constant",
                                                    NULL};
     uint32_t optimizer, recompute, objective, schedule;
     if (read_choice("optimizer", o->optimizer, optimizers, &optimizer, e) < 0 ||
         read_choice("recompute", o->recompute, recomputes, &recompute, e) < 0 ||
-        read_choice("objective", o->objective, objectives, &objective, e) < 0 ||
+        read_choice("objective", o->objective, names, &objective, e) < 0 ||
         read_choice("schedule", o->schedule, schedules, &schedule, e) < 0 ||
         session_dtype(o, &ret->dtype, e) < 0)
         return -1;
     ret->optimizer.kind = optimizer ? OPTIMIZER_LAMB : OPTIMIZER_ADAMW;
     ret->optimizer.bias_correction = !o->no_bias_correction;
     ret->recompute = (enum recompute)recompute;
-    ret->objective = !o->objective ? OBJECTIVE_DATA
-                     : objective   ? OBJECTIVE_WORDS
-                                   : OBJECTIVE_PAIRS;
+    ret->objective = o->objective ? objective_find(names[objective]) : NULL;
     schedule_parse(schedules[schedule], &ret->decay);
     return 0;
 }

@@ -16,14 +16,6 @@ static void print_time(double seconds, char ret[32])
         snprintf(ret, 32, "%d:%02d", s / 60, s % 60);
 }
 
-/* "loss 5.1506 (MLM 4.4629)", or the loss alone where it is that of masked words. */
-static void add_loss(double loss, double mlm, bool pairs, struct text *to)
-{
-    text_add(to, "loss %.4f", loss);
-    if (pairs)
-        text_add(to, " (MLM %.4f)", mlm);
-}
-
 static void describe(const struct run_progress *p, struct text *to)
 {
     char left[32];
@@ -31,7 +23,7 @@ static void describe(const struct run_progress *p, struct text *to)
     if (p->steps)
         text_add(to, " of %" PRIu64, p->steps);
     text_add(to, ", ");
-    add_loss(p->loss, p->mlm, p->pairs, to);
+    p->objective->loss_text(p->loss, p->mean, to);
     text_add(to, ", rate %.3g, %.0f tokens/s", p->rate, p->tokens_per_s);
     if (isfinite(p->mfu))
         text_add(to, ", MFU %.1f %%", 100 * p->mfu);
@@ -71,7 +63,7 @@ static void say_length(const struct run_result *r)
         text_add(&line, "; no step was left to do");
     } else {
         text_add(&line, ", %.0f tokens/s; training ", (double)r->tokens / r->elapsed);
-        add_loss(r->loss, r->mlm, r->pairs, &line);
+        r->objective->loss_text(r->loss, r->mean, &line);
         text_add(&line, ", mean of the last steps");
     }
     pretrain_say(text_get(&line));
@@ -82,7 +74,7 @@ static void say_held_out(const struct run_result *r)
 {
     struct text line = {0};
     text_add(&line, "held-out ");
-    evaluation_text(&r->held_out, &line);
+    r->held_out.objective->text(&r->held_out.losses, &line);
     pretrain_say(text_get(&line));
     text_finish(&line);
 }
