@@ -70,9 +70,10 @@ enum neighbour { GO_ON, CASED, END };
 
 static enum neighbour neighbour_of(uint32_t point, const uint8_t *flags)
 {
-    if (flags[point] & POINT_DROPPED || is_ignorable(point))
+    uint8_t of_point = flags ? flags[point] : 0;
+    if (of_point & POINT_DROPPED || is_ignorable(point))
         return GO_ON;
-    return !(flags[point] & (POINT_SPACE | POINT_IDEOGRAPH)) && is_cased(point) ? CASED : END;
+    return !(of_point & (POINT_SPACE | POINT_IDEOGRAPH)) && is_cased(point) ? CASED : END;
 }
 
 uint32_t sigma_lower(const char *text, uint32_t from, uint32_t to, uint32_t at,

@@ -13,6 +13,7 @@ int command_prep(const struct options *o);
 int command_pretrain(const struct options *o);
 int command_eval(const struct options *o);
 int command_importance(const struct options *o);
+int command_score(const struct options *o);
 int command_plot(const struct options *o);
 int command_tokenize(const struct options *o);
 int command_embed(const struct options *o);

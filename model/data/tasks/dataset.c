@@ -1,0 +1,182 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "model/data/tasks/dataset.h"
+#include "masks/base/file.h"
+#include "masks/base/memory.h"
+#include "model/data/tasks/reading.h"
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+static void *own(struct dataset *d, void *memory)
+{
+    *MEMORY_PUSH(d->owned, d->n_owned, d->owned_capacity) = memory;
+    return memory;
+}
+
+const char *dataset_keep(struct dataset *d, const char *text)
+{
+    return own(d, memory_text(text));
+}
+
+const char *dataset_keep_number(struct dataset *d, uint64_t number)
+{
+    char digits[24];
+    snprintf(digits, sizeof digits, "%llu", (unsigned long long)number);
+    return dataset_keep(d, digits);
+}
+
+void *dataset_array(struct dataset *d, size_t count, size_t size)
+{
+    return own(d, memory_new(count, size));
+}
+
+struct task_example *dataset_add(struct dataset *d, uint32_t texts, uint32_t labels)
+{
+    struct task_example *x = MEMORY_PUSH(d->example, d->count, d->capacity);
+    *x = (struct task_example){.texts = texts, .labels = labels};
+    x->id = dataset_keep_number(d, d->count - 1 + d->n_skipped);
+    x->text = dataset_array(d, texts, sizeof *x->text);
+    x->label = dataset_array(d, labels, sizeof *x->label);
+    return x;
+}
+
+void dataset_skip(struct dataset *d, uint32_t line)
+{
+    if (!d->n_skipped)
+        d->first_skipped = line;
+    char *id = (char *)dataset_keep_number(d, d->count + d->n_skipped);
+    *MEMORY_PUSH(d->skipped, d->n_skipped, d->skipped_capacity) = id;
+}
+
+/* ---- classes ---- */
+
+bool dataset_number(const char *text, double *ret)
+{
+    char *end;
+    double value = strtod(text, &end);
+    if (end == text || *end || !isfinite(value))
+        return false;
+    *ret = value;
+    return true;
+}
+
+int dataset_class(const struct dataset *d, const char *name)
+{
+    for (uint32_t k = 0; k < d->n_classes; k++)
+        if (!strcmp(d->classes[k], name))
+            return (int)k;
+    return -1;
+}
+
+/* A regression: each label is a number, and one has a decimal point. */
+static bool are_numbers(const struct dataset *d)
+{
+    bool point = false;
+    double value;
+    for (size_t k = 0; k < d->count; k++) {
+        const char *label = d->example[k].label[0];
+        if (!dataset_number(label, &value))
+            return false;
+        point |= strchr(label, '.') != NULL;
+    }
+    return point;
+}
+
+static int by_name(const void *a, const void *b)
+{
+    return strcmp(*(const char *const *)a, *(const char *const *)b);
+}
+
+static int collect_classes(struct dataset *d, const char *path, struct error *e)
+{
+    d->classes = dataset_array(d, DATASET_CLASSES, sizeof *d->classes);
+    for (size_t k = 0; k < d->count; k++)
+        for (uint32_t j = 0; j < d->example[k].labels; j++) {
+            if (dataset_class(d, d->example[k].label[j]) >= 0)
+                continue;
+            if (d->n_classes == DATASET_CLASSES)
+                return error_set(e, ERROR_INPUT,
+                                 "%s:%u: more than %d different labels; numbers of a "
+                                 "regression need a decimal point in one of them",
+                                 path, d->example[k].line, DATASET_CLASSES);
+            d->classes[d->n_classes++] = d->example[k].label[j];
+        }
+    qsort(d->classes, d->n_classes, sizeof *d->classes, by_name);
+    return 0;
+}
+
+static int set_classes(struct dataset *d, const char *path, struct error *e)
+{
+    const char *const *fixed = d->task->classes;
+    if (!fixed[0] && collect_classes(d, path, e) < 0)
+        return -1;
+    if (fixed[0])
+        d->classes = dataset_array(d, TASK_CLASSES, sizeof *d->classes);
+    for (; fixed[0] && d->n_classes < TASK_CLASSES && fixed[d->n_classes]; d->n_classes++)
+        d->classes[d->n_classes] = fixed[d->n_classes];
+    for (size_t k = 0; d->labelled && k < d->count; k++) {
+        struct task_example *x = &d->example[k];
+        x->class_of = dataset_array(d, x->labels, sizeof *x->class_of);
+        for (uint32_t j = 0; j < x->labels; j++)
+            x->class_of[j] = (uint32_t)dataset_class(d, x->label[j]);
+    }
+    return 0;
+}
+
+static void set_values(struct dataset *d)
+{
+    for (size_t k = 0; k < d->count; k++)
+        dataset_number(d->example[k].label[0], &d->example[k].value);
+}
+
+/* ---- reading ---- */
+
+int dataset_read(const struct data_task *task, const struct task_source *from,
+                 struct dataset *ret, struct error *e)
+{
+    static int (*const readers[])(struct dataset *, const struct task_source *,
+                                  struct error *) = {[TASK_GLUE] = read_glue,
+                                                     [TASK_PLAIN] = read_plain,
+                                                     [TASK_ENDINGS] = read_endings,
+                                                     [TASK_WORDS] = read_words,
+                                                     [TASK_ANSWERS] = read_answers};
+    struct dataset d = {.task = task, .labelled = true, .numbers = task->numbers};
+    int result = readers[task->format](&d, from, e);
+    if (result == 0 && !d.count)
+        result = error_set(e, ERROR_INPUT, "%s:1:1: no example; examples of %s are expected",
+                           from->path, task->name);
+    if (result == 0 && d.labelled && task->format != TASK_ANSWERS) {
+        d.numbers |= task->format == TASK_PLAIN && are_numbers(&d);
+        if (d.numbers)
+            set_values(&d);
+        else
+            result = set_classes(&d, from->path, e);
+    }
+    if (result < 0)
+        dataset_finish(&d);
+    else
+        *ret = d;
+    return result;
+}
+
+int dataset_load(const struct data_task *task, const char *path, struct dataset *ret,
+                 struct error *e)
+{
+    struct file f;
+    if (file_open(path, &f, e) < 0)
+        return -1;
+    int result = dataset_read(task, &(struct task_source){path, f.bytes, f.size}, ret, e);
+    file_close(&f);
+    return result;
+}
+
+void dataset_finish(struct dataset *d)
+{
+    for (size_t k = 0; k < d->n_owned; k++)
+        free(d->owned[k]);
+    free(d->owned);
+    free(d->skipped);
+    free(d->example);
+    *d = (struct dataset){0};
+}

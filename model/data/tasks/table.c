@@ -1,0 +1,48 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "model/data/tasks/table.h"
+#include "masks/base/text.h"
+#include <string.h>
+
+#define BINARY   \
+    {            \
+        "0", "1" \
+    }
+#define ENTAILMENT                     \
+    {                                  \
+        "entailment", "not_entailment" \
+    }
+
+/* clang-format off */
+static const struct data_task tasks[] = {
+    {"cola", TASK_GLUE, METRIC_MATTHEWS, {"sentence"}, "label", BINARY, .headless = true},
+    {"sst-2", TASK_GLUE, METRIC_ACCURACY, {"sentence"}, "label", BINARY},
+    {"mrpc", TASK_GLUE, METRIC_ACCURACY | METRIC_F1, {"#1 String", "#2 String"}, "Quality", BINARY},
+    {"qqp", TASK_GLUE, METRIC_ACCURACY | METRIC_F1, {"question1", "question2"}, "is_duplicate", BINARY, .skips = true},
+    {"sts-b", TASK_GLUE, METRIC_CORRELATION, {"sentence1", "sentence2"}, "score", .numbers = true},
+    {"mnli", TASK_GLUE, METRIC_ACCURACY, {"sentence1", "sentence2"}, "gold_label", {"entailment", "neutral", "contradiction"}, .skips = true},
+    {"qnli", TASK_GLUE, METRIC_ACCURACY, {"question", "sentence"}, "label", ENTAILMENT},
+    {"rte", TASK_GLUE, METRIC_ACCURACY, {"sentence1", "sentence2"}, "label", ENTAILMENT},
+    {"wnli", TASK_GLUE, METRIC_ACCURACY, {"sentence1", "sentence2"}, "label", BINARY},
+    {"squad1", TASK_ANSWERS, METRIC_ANSWERS},
+    {"squad2", TASK_ANSWERS, METRIC_ANSWERS, .unanswerable = true},
+    {"swag", TASK_ENDINGS, METRIC_ACCURACY, .label = "label", .classes = {"0", "1", "2", "3"}},
+    {"text", TASK_PLAIN, METRIC_ACCURACY | METRIC_MATTHEWS, {"text"}, "label"},
+    {"pair", TASK_PLAIN, METRIC_ACCURACY | METRIC_MATTHEWS, {"text", "text2"}, "label"},
+    {"tokens", TASK_WORDS, METRIC_ACCURACY},
+};
+/* clang-format on */
+
+const struct data_task *data_task_find(const char *name, struct error *e)
+{
+    struct text all = {0};
+    for (size_t k = 0; k < sizeof tasks / sizeof *tasks; k++) {
+        if (!strcmp(tasks[k].name, name)) {
+            text_finish(&all);
+            return &tasks[k];
+        }
+        text_add(&all, "%s%s", k ? " " : "", tasks[k].name);
+    }
+    error_set(e, ERROR_INPUT, "task \"%.60s\": one of %s is expected", name, text_get(&all));
+    text_finish(&all);
+    return NULL;
+}

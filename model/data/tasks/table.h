@@ -1,0 +1,41 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The tasks by name: how their files are read and which metrics they have. */
+#pragma once
+#include "masks/base/error.h"
+#include <stdbool.h>
+#include <stdint.h>
+
+enum task_format {
+    TASK_GLUE,    /* TSV by the names of columns */
+    TASK_PLAIN,   /* text, pair: TSV with a header, or JSONL */
+    TASK_ENDINGS, /* SWAG's CSV */
+    TASK_WORDS,   /* a word, a tab, its label; a blank line between sentences */
+    TASK_ANSWERS, /* SQuAD's JSON */
+};
+
+/* A set of bits. */
+enum task_metric {
+    METRIC_ACCURACY = 1,
+    METRIC_F1 = 2, /* of the class "1" */
+    METRIC_MATTHEWS = 4,
+    METRIC_CORRELATION = 8, /* Pearson, Spearman */
+    METRIC_ANSWERS = 16,    /* exact match and F1 */
+};
+
+enum { TASK_CLASSES = 4 };
+
+struct data_task {
+    const char *name;
+    enum task_format format;
+    uint32_t metrics; /* of TASK_PLAIN: those of classes; numbers have METRIC_CORRELATION */
+    const char *text[2], *label; /* columns of the header */
+    const char *classes
+        [TASK_CLASSES]; /* in the order of HuggingFace's labels; none: what the file has */
+    bool numbers;       /* labels are numbers */
+    bool headless;      /* CoLA: no header; source, label, the author's label, sentence */
+    bool skips;         /* rows with too few fields or no label are left out and counted */
+    bool unanswerable;  /* SQuAD 2.0: a question may have no answer */
+};
+
+/* Null, with *e naming the tasks there are, for a name that is none. */
+const struct data_task *data_task_find(const char *name, struct error *e);
