@@ -12,6 +12,6 @@ struct score {
 
 enum { SCORES = 8 };
 
-/* How many metrics were written, or -1: the gold file has no labels. */
+/* How many metrics were written. The dataset has labels. */
 int score_predictions(const struct dataset *d, const struct predictions *p,
-                      struct score ret[SCORES], struct error *e);
+                      struct score ret[SCORES]);

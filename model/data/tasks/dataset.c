@@ -126,7 +126,7 @@ static int set_classes(struct dataset *d, const char *path, struct error *e)
 
 static void set_values(struct dataset *d)
 {
-    for (size_t k = 0; k < d->count; k++)
+    for (size_t k = 0; d->labelled && k < d->count; k++)
         dataset_number(d->example[k].label[0], &d->example[k].value);
 }
 
@@ -146,8 +146,8 @@ int dataset_read(const struct data_task *task, const struct task_source *from,
     if (result == 0 && !d.count)
         result = error_set(e, ERROR_INPUT, "%s:1:1: no example; examples of %s are expected",
                            from->path, task->name);
-    if (result == 0 && d.labelled && task->format != TASK_ANSWERS) {
-        d.numbers |= task->format == TASK_PLAIN && are_numbers(&d);
+    if (result == 0 && task->format != TASK_ANSWERS) {
+        d.numbers |= d.labelled && task->format == TASK_PLAIN && are_numbers(&d);
         if (d.numbers)
             set_values(&d);
         else

@@ -236,7 +236,8 @@ int predictions_read(const struct dataset *d, const struct task_source *from,
     if (result == 0 && d->task->format == TASK_ANSWERS)
         result = read_texts(&m, from);
     else if (result == 0)
-        result = is_json(from) ? read_lines(&m, from) : read_submission(&m, from);
+        result = is_json(from) || d->task->format == TASK_WORDS ? read_lines(&m, from)
+                                                                : read_submission(&m, from);
     if (result == 0)
         result = check_missing(&m);
     free(m.known);

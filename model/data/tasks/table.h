@@ -29,12 +29,12 @@ struct data_task {
     enum task_format format;
     uint32_t metrics; /* of TASK_PLAIN: those of classes; numbers have METRIC_CORRELATION */
     const char *text[2], *label; /* columns of the header */
-    const char *classes
-        [TASK_CLASSES]; /* in the order of HuggingFace's labels; none: what the file has */
-    bool numbers;       /* labels are numbers */
-    bool headless;      /* CoLA: no header; source, label, the author's label, sentence */
-    bool skips;         /* rows with too few fields or no label are left out and counted */
-    bool unanswerable;  /* SQuAD 2.0: a question may have no answer */
+    /* In the order of HuggingFace's labels; none: what the file has. */
+    const char *classes[TASK_CLASSES];
+    bool numbers;      /* labels are numbers */
+    bool headless;     /* CoLA: no header; source, label, the author's label, sentence */
+    bool skips;        /* rows with too few fields or no label are left out and counted */
+    bool unanswerable; /* SQuAD 2.0: a question may have no answer */
 };
 
 /* Null, with *e naming the tasks there are, for a name that is none. */

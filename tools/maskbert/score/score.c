@@ -42,11 +42,12 @@ static int score(const struct options *o, struct dataset *d, struct predictions 
     const struct data_task *task = data_task_find(o->arguments[0], e);
     if (!task || dataset_load(task, o->arguments[2], d, e) < 0)
         return -1;
+    if (!d->labelled)
+        return error_set(e, ERROR_INPUT, "%s: the gold file has no labels: a test file?",
+                         o->arguments[2]);
     if (predictions_load(d, o->arguments[1], p, e) < 0)
         return -1;
-    int scores = score_predictions(d, p, metric, e);
-    if (scores < 0)
-        return error_prefix(e, "%s", o->arguments[2]);
+    int scores = score_predictions(d, p, metric);
     if (o->json)
         print_json(d, metric, scores);
     else

@@ -1,0 +1,74 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* A task's name, a newline, its gold file, a line "====" and predictions. What is let through is scored: metrics are within
+   their range or undefined. */
+#include "model/score/score.h"
+#include "tests/fuzz/check.h"
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+static void hold(bool promise)
+{
+    if (!promise)
+        abort();
+}
+
+static void check_examples(const struct dataset *d)
+{
+    hold(d->count > 0);
+    for (size_t k = 0; k < d->count; k++) {
+        const struct task_example *x = &d->example[k];
+        hold(x->id && x->texts);
+        for (uint32_t j = 0; j < x->texts; j++)
+            hold(x->text[j] != NULL);
+        for (uint32_t j = 0; d->labelled && j < x->labels; j++)
+            hold(d->numbers ? isfinite(x->value) : x->class_of[j] < d->n_classes);
+    }
+}
+
+static void check_scores(const struct dataset *d, const struct predictions *p)
+{
+    struct score score[SCORES];
+    int scores = score_predictions(d, p, score);
+    double most = d->task->format == TASK_ANSWERS ? 100 : 1;
+    hold(scores > 0 && scores <= SCORES);
+    for (int k = 0; k < scores; k++)
+        hold(isnan(score[k].value) || fabs(score[k].value) <= most * (1 + 1e-12));
+}
+
+static void check_predictions(const struct dataset *d, const struct task_source *from)
+{
+    struct error e = {0};
+    struct predictions p = {0};
+    if (predictions_read(d, from, &p, &e) < 0)
+        check_refusal(&e);
+    else if (d->labelled)
+        check_scores(d, &p);
+    predictions_finish(&p);
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+    struct error e = {0};
+    struct dataset d = {0};
+    char name[16] = {0};
+    const uint8_t *line = memchr(data, '\n', size < sizeof name ? size : sizeof name);
+    const struct data_task *task;
+    if (!line)
+        return 0;
+    memcpy(name, data, (size_t)(line - data));
+    if (!(task = data_task_find(name, &e)))
+        return 0;
+    const uint8_t *gold = line + 1, *end = data + size;
+    const uint8_t *cut = memmem(gold, (size_t)(end - gold), "====\n", 5);
+    const uint8_t *found = cut ? cut + 5 : end;
+    struct task_source from = {"GOLD", gold, (size_t)((cut ? cut : end) - gold)};
+    if (dataset_read(task, &from, &d, &e) < 0) {
+        check_refusal(&e);
+    } else {
+        check_examples(&d);
+        check_predictions(&d, &(struct task_source){"FOUND", found, (size_t)(end - found)});
+    }
+    dataset_finish(&d);
+    return 0;
+}
