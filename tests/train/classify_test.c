@@ -54,8 +54,9 @@ static char *write_texts(void)
     static const char *const label[LABELS] = {"sport", "arts", "wool", "law", "7"};
     struct text t = {0};
     for (int k = 0; k < ROWS; k++) {
-        const uint32_t c = random_draw(LABELS), length = 3 + random_draw(9);
-        text_add(&t, "%s\tw%c%c", label[k < LABELS ? k : c], 'a', 'a' + (k < LABELS ? k : c));
+        const uint32_t drawn = random_draw(LABELS), length = 3 + random_draw(9),
+                       c = k < LABELS ? (uint32_t)k : drawn;
+        text_add(&t, "%s\tw%c%c", label[c], 'a', 'a' + (int)c);
         for (uint32_t i = 0; i < length; i++)
             text_add(&t, " w%c%c", 'a', (char)('f' + random_draw(20)));
         text_add(&t, k % 2 ? "\n" : "\r\n");
