@@ -92,7 +92,7 @@ def key_of(compilers, n, head_dim):
 
 
 def is_of(line, n, head_dim):
-    return line.head_dim == head_dim and ("_short_" in line.kernel) == (n == 128)
+    return line.head_dim == head_dim and ("_resident_" in line.kernel) == (n == 128)
 
 
 def missing():

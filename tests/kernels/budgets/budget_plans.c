@@ -100,7 +100,7 @@ const char *budget_family_of(const char *entry, const struct kernel_config *f)
         return f->tall ? "tall" : "parts";
     if (dtype_bytes(f->request.dtype) == 4)
         return f->request.dtype == ABI_F32 ? "float" : "tf32";
-    return strstr(entry, "_short_") ? "resident" : "tiled";
+    return strstr(entry, "_resident_") ? "resident" : "tiled";
 }
 
 uint32_t budget_dim_index(uint32_t dim)
