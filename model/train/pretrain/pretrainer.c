@@ -1,12 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "model/train/pretrain/pretrainer.h"
 #include "masks/base/memory.h"
+#include "model/train/pretrain/shared.h"
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
 void pretrainer_begin(struct pretrainer *t)
 {
+    t->comm = t->comm ? t->comm : &comm_alone;
     t->workspace = gradients_workspace_new(t->engine);
     t->batch = t->objective->batch_new();
     t->offsets = memory_new((size_t)t->options->batch + 1, sizeof *t->offsets);
@@ -75,13 +77,15 @@ struct range {
     uint32_t first, end;
 };
 
-/* A part that spans two epochs is two batches: a sample's dropout is another in each. */
+/* This rank's parts. A part that spans two epochs is two batches: a sample's dropout is another in each. */
 static int run_parts(struct pretrainer *t, struct gradients_request *r, struct range of,
                      struct batch_loss *loss, struct error *e)
 {
-    const uint32_t all = of.end - of.first, parts = t->options->accumulate;
-    for (uint32_t k = 0; k < parts; k++) {
-        const uint32_t end = of.first + (uint32_t)((uint64_t)all * (k + 1) / parts);
+    const uint32_t all = of.end - of.first, own = t->options->accumulate,
+                   first = t->comm->rank * own;
+    const uint64_t parts = (uint64_t)t->comm->size * own;
+    for (uint32_t k = first; k < first + own; k++) {
+        const uint32_t end = of.first + (uint32_t)(all * (k + UINT64_C(1)) / parts);
         uint32_t at = of.first + (uint32_t)((uint64_t)all * k / parts);
         while (at < end) {
             const uint64_t epoch = (of.place + at) / t->data->count,
@@ -183,6 +187,19 @@ static int update(const struct pretrainer *t, const struct step_request *q,
     return ret->finite ? engine_repack(t->engine, e) : 0;
 }
 
+/* Gradients and losses of all ranks. The price of alpha is not a rank's, so the bias's gradient is summed, before
+   learner_gather() adds the price to alpha's. */
+static int share(const struct pretrainer *t, struct batch_loss *loss, struct error *e)
+{
+    const struct train_state *s = t->state;
+    uint64_t tokens = 0; /* the whole batch is known */
+    if (shared_array(t->comm, &s->device, s->gradient, s->count, e) < 0 ||
+        (t->learner && shared_array(t->comm, &s->device, t->learner->d_bias.array,
+                                    t->learner->d_bias.count, e) < 0))
+        return -1;
+    return shared_losses(t->comm, loss, &tokens, e);
+}
+
 int pretrainer_step(struct pretrainer *t, const struct step_request *q, struct step_result *ret,
                     struct error *e)
 {
@@ -191,8 +208,12 @@ int pretrainer_step(struct pretrainer *t, const struct step_request *q, struct s
     const uint64_t place = place_of(t, q->step);
     const bool two = t->learner && t->learner->options.two_levels;
     make_batch(t, place);
-    if (clear_gradient(t, e) < 0 || (t->learner && begin_mask(t->learner, q, &mask, e) < 0) ||
-        (two ? run_two_levels : run_all)(t, place, &loss, e) < 0)
+    int r = clear_gradient(t, e);
+    if (r == 0 && t->learner)
+        r = begin_mask(t->learner, q, &mask, e);
+    if (r == 0)
+        r = (two ? run_two_levels : run_all)(t, place, &loss, e);
+    if (comm_agree(t->comm, r, e) < 0 || share(t, &loss, e) < 0)
         return -1;
     *ret =
         (struct step_result){.rate = q->rate, .tokens = t->batch->batch.tokens, .mask = mask};
@@ -224,8 +245,10 @@ int pretrainer_evaluate(const struct pretrainer *t, const struct objective_data 
     struct evaluation v = {.objective = objective};
     double mean[TARGETS_MOST];
     int r = t->learner ? learner_evaluate(t->learner, e) : 0;
-    for (uint32_t at = 0; at < held_out->count && r == 0; at += EVALUATION_BATCH) {
-        const uint32_t left = held_out->count - at,
+    const uint64_t step = (uint64_t)t->comm->size * EVALUATION_BATCH;
+    for (uint64_t at = (uint64_t)t->comm->rank * EVALUATION_BATCH;
+         at < held_out->count && r == 0; at += step) {
+        const uint32_t left = held_out->count - (uint32_t)at,
                        count = left < EVALUATION_BATCH ? left : EVALUATION_BATCH;
         objective->batch(held_out,
                          &(struct batch_request){.options = o, .first = at, .count = count}, b);
@@ -233,6 +256,9 @@ int pretrainer_evaluate(const struct pretrainer *t, const struct objective_data 
         r = evaluate_batch(t, &b->batch, &v.losses, e);
     }
     objective->batch_destroy(b);
+    r = comm_agree(t->comm, r, e);
+    if (r == 0)
+        r = shared_losses(t->comm, &v.losses, &v.tokens, e);
     v.loss = objective_loss(objective, &v.losses, mean);
     if (r == 0)
         *ret = v;

@@ -1,7 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* One step of training: a batch of the objective's, the gradients of its parts, the optimiser. Everything that a step does is a
-   function of the options, the parameters and the step's number. */
+   function of the options, the parameters and the step's number.
+
+   With several ranks each computes its part of the batch, cut as --accumulate cuts it: R ranks that accumulate A parts do
+   what one rank does with R A parts, up to the rounding of sums. */
 #pragma once
+#include "model/comm/comm.h"
 #include "model/objective/objective.h"
 #include "model/train/learn/learner.h"
 #include "model/train/pretrain/run_options.h"
@@ -10,6 +14,7 @@ struct pretrainer {
     struct engine *engine;
     struct train_state *state;
     struct learner *learner; /* null: the mask is fixed */
+    const struct comm *comm; /* the ranks; null: there is one */
     struct gradients_workspace *workspace;
     const struct objective *objective;
     const struct objective_data *data;

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What a run of pre-training was asked for, resolved, and as JSON: what RUN/run.json says, and what --resume compares. */
 #pragma once
+#include "model/comm/comm.h"
 #include "model/objective/objective.h"
 #include "model/train/learn/learn_options.h"
 #include "model/train/optimizer.h"
@@ -35,6 +36,7 @@ struct run_options {
     uint32_t keep;                   /* states */
     bool goes_on, not_bitwise;       /* goes_on: --resume */
     const char *save_gradients;
+    const struct comm *comm;       /* null: one rank */
     const struct backend *backend; /* engine_options.backend */
 };
 

@@ -87,16 +87,25 @@ static int check_finite(struct run *r, const struct train_state *s, struct error
     return finite ? 0 : not_finite(r, e);
 }
 
+/* What the first rank writes. */
+static int write_all(struct run *r, const struct snapshot_of *of, struct error *e)
+{
+    if (snapshot_write(r->folder.path, &r->facts, of, e) < 0 || run_save_model(r, e) < 0)
+        return -1;
+    snapshot_prune(r->folder.path, r->options.keep);
+    return run_log_event(r, "save", e);
+}
+
 int run_save(struct run *r, struct error *e)
 {
+    const struct comm *comm = r->pretrainer.comm;
     const struct snapshot_of of = {r->state, r->learner ? &r->learner->alpha : NULL, r->engine};
     if (check_finite(r, of.state, e) < 0 || (of.alpha && check_finite(r, of.alpha, e) < 0))
         return -1;
     if (r->watch->tell)
         r->watch->tell("saving");
-    if (snapshot_write(r->folder.path, &r->facts, &of, e) < 0 || run_save_model(r, e) < 0)
+    if (comm_agree(comm, comm->rank ? 0 : write_all(r, &of, e), e) < 0)
         return -1;
     r->saved = r->facts.step;
-    snapshot_prune(r->folder.path, r->options.keep);
-    return run_log_event(r, "save", e);
+    return 0;
 }

@@ -253,6 +253,7 @@ static int make_ready(struct run *r, const struct snapshot *s, struct error *e)
         return -1;
     r->pretrainer.engine = r->engine;
     r->pretrainer.state = r->state;
+    r->pretrainer.comm = r->options.comm;
     r->pretrainer.objective = r->options.objective;
     r->pretrainer.data = r->data;
     r->pretrainer.options = &r->options;
