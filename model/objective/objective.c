@@ -5,12 +5,14 @@
 
 extern const struct objective objective_classify;
 
+/* clang-format off */
 const struct objective *const objectives[] = {
     &objective_mlm_nsp,
     &objective_mlm,
     &objective_classify,
     NULL,
 };
+/* clang-format on */
 
 const struct objective *objective_find(const char *name)
 {

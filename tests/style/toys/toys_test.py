@@ -1,11 +1,12 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""toys_test.py [MASKC FOLDER]: a new lowering, a new kernel family and a new architecture of models need one file and one row.
+"""toys_test.py [MASKC FOLDER]: a new lowering, kernel family, architecture of models or objective needs one file and one row.
 
 The patches beside this file add one each. Without arguments: each patch applies to this tree and changes only the files
 that HACKING.md lists. With arguments: each patch is also built on a copy of the tree in FOLDER, and plans, kernels and
 results of that build are checked. MASKC is the program without patches."""
 import collections
+import json
 import os
 import pathlib
 import re
@@ -41,6 +42,11 @@ CHANGES = {
         "model/arch/arch.c": "arch_first",
         "model/arch/arch.h": "extern const struct arch arch_first",
         "model/meson.build": "arch first c",
+    },
+    "objective": {
+        "model/objective/tags.c": NEW,
+        "model/objective/objective.c": "objective_tags",
+        "model/meson.build": "objective tags c",
     },
 }
 LENGTHS = (100, 512)
@@ -99,6 +105,9 @@ class PatchTest(unittest.TestCase):
 
     def test_architecture_is_one_file_and_one_row(self):
         self.check("architecture")
+
+    def test_objective_is_one_file_and_one_row(self):
+        self.check("objective")
 
 
 def copy_tree(to):
@@ -281,10 +290,40 @@ class ArchitectureCase(unittest.TestCase):
             run(self.toy.tree / "build/tests" / program, cwd=self.toy.tree)
 
 
+class Objective(Toy):
+    programs = ("tools/maskbert/maskbert", "tests/train/train_objective_run")
+
+
+class ObjectiveCase(unittest.TestCase):
+    """Labels of tokens: 1 where a token continues a word. A model of one layer learns them."""
+    @classmethod
+    def setUpClass(cls):
+        cls.toy = Objective("objective")
+
+    def test_style(self):
+        self.toy.check_style()
+
+    def test_is_learned(self):
+        sys.path[:0] = [str(ROOT / "tests/train")]
+        import pretrain_toy  # noqa: PLC0415
+        work = FOLDER / "objective-work"
+        shutil.rmtree(work, ignore_errors=True)
+        work.mkdir()
+        pretrain_toy.Toy(self.toy.tree / "build/tools/maskbert/maskbert", work)
+        lines = [line for line in (work / "text.txt").read_text(encoding="utf-8").splitlines() if line]
+        (work / "lines.txt").write_text("\n".join(lines) + "\n", encoding="utf-8")
+        run(self.toy.tree / "build/tests/train/train_objective_run", "tags", "model", "lines.txt", "run", 60, cwd=work)
+        log = [json.loads(line) for line in (work / "run/log.jsonl").read_text(encoding="utf-8").splitlines()]
+        steps, last = [x for x in log if "lr" in x], [x for x in log if "eval" in x][-1]
+        self.assertGreater(steps[0]["loss"], 0.5)
+        self.assertLess(last["loss"], 0.05)
+        self.assertGreater(last["tag_accuracy"], 0.99)
+
+
 if __name__ == "__main__":
     if len(sys.argv) == 3:
         MASKC, FOLDER = (pathlib.Path(p).resolve() for p in sys.argv[1:])
         sys.argv[1:] = []
     else:
-        del LoweringCase, FamilyCase, ArchitectureCase
+        del LoweringCase, FamilyCase, ArchitectureCase, ObjectiveCase
     cmocka_count.run_cases()
