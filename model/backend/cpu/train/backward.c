@@ -48,6 +48,20 @@ void backward_columns(const struct cpu_batch *p, uint32_t rows, uint32_t size, c
         p->training->ops->columns_f32(rows, size, x, sum);
 }
 
+void backward_drop(const struct part *part, uint32_t site, const float *x, void *y)
+{
+    const struct cpu_batch *p = part->p;
+    const struct training *t = p->training;
+    const uint32_t size = p->g->config.hidden;
+    const struct row_dropout d = training_dropout(t, site);
+    if (!d.keep_below)
+        backward_round(p, (uint64_t)part->rows * size, x, y);
+    else if (p->g->dtype == ELEMENT_BF16)
+        t->ops->drop_bf16(&d, t->place + part->first, part->rows, size, x, y);
+    else
+        t->ops->drop_f32(&d, t->place + part->first, part->rows, size, x, y);
+}
+
 uint64_t panel_sums_size(const struct engine *g)
 {
     const struct model_config *m = &g->config;
@@ -64,21 +78,6 @@ struct panel_sums panel_sums_of(const struct cpu_batch *p, uint32_t panel)
 }
 
 /* ---- panels ---- */
-
-/* y = through dropout, in the engine's dtype. */
-static void drop_back(const struct part *part, uint32_t site, const float *x, void *y)
-{
-    const struct cpu_batch *p = part->p;
-    const struct training *t = p->training;
-    const uint32_t size = p->g->config.hidden;
-    const struct row_dropout d = training_dropout(t, site);
-    if (!d.keep_below)
-        backward_round(p, (uint64_t)part->rows * size, x, y);
-    else if (p->g->dtype == ELEMENT_BF16)
-        t->ops->drop_bf16(&d, t->place + part->first, part->rows, size, x, y);
-    else
-        t->ops->drop_f32(&d, t->place + part->first, part->rows, size, x, y);
-}
 
 static void activate_back(const struct part *part, uint64_t count, const void *pre, void *dx)
 {
@@ -125,7 +124,7 @@ static void residual_back(const struct part *part, const struct residual_back *r
     float *stream = p->training->backward->stream + (uint64_t)part->first * hidden;
     void *result = cpu_batch_row(p, r->result, part->first, hidden);
     backward_norm(p, &r->norm, part->first, part->rows, stream);
-    drop_back(part, r->site, stream, result);
+    backward_drop(part, r->site, stream, result);
     backward_columns(p, part->rows, hidden, result, r->bias);
 }
 

@@ -87,6 +87,8 @@ struct norm_back {
 };
 void backward_norm(const struct cpu_batch *p, const struct norm_back *n, uint64_t first,
                    uint32_t rows, float *d);
+/* y = x [H] of the part through the dropout of a site, in the engine's dtype. */
+void backward_drop(const struct part *part, uint32_t site, const float *x, void *y);
 /* y = x in the engine's dtype. */
 void backward_round(const struct cpu_batch *p, uint64_t count, const float *x, void *y);
 /* sum[k] += column k of x. */

@@ -113,20 +113,6 @@ struct close_work {
     void *d_sum, *dx;
 };
 
-static void drop_back(const struct part *part, uint32_t site, const float *x, void *y)
-{
-    const struct cpu_batch *p = part->p;
-    const struct training *t = p->training;
-    const uint32_t size = p->g->config.hidden;
-    const struct row_dropout d = training_dropout(t, site);
-    if (!d.keep_below)
-        backward_round(p, (uint64_t)part->rows * size, x, y);
-    else if (p->g->dtype == ELEMENT_BF16)
-        t->ops->drop_bf16(&d, t->place + part->first, part->rows, size, x, y);
-    else
-        t->ops->drop_f32(&d, t->place + part->first, part->rows, size, x, y);
-}
-
 /* Row of what a twin writes, f32 or of the dtype. */
 static void *written(const struct part *part, const struct linear *twin, void *base)
 {
@@ -145,7 +131,7 @@ static int close_back_step(const struct part *part, const void *op)
     const struct norm_back n = {o->norm.norm, &o->norm.kept, s.gain, s.shift};
     if (o->norm.norm)
         backward_norm(part->p, &n, part->first, part->rows, d);
-    drop_back(part, o->site, d, d_sum);
+    backward_drop(part, o->site, d, d_sum);
     backward_columns(part->p, part->rows, size, d_sum, s.bias);
     return plain_multiply(part, &w->product, d_sum, written(part, o->twin, w->dx));
 }
