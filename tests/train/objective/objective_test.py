@@ -9,6 +9,7 @@ import subprocess
 import sys
 
 sys.dont_write_bytecode = True
+sys.path[:0] = [str(pathlib.Path(__file__).resolve().parents[1])]
 import pretrain_toy  # noqa: E402
 
 LABELS = ["animal", "human", "none"]
