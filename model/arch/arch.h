@@ -35,7 +35,7 @@ struct arch_class {
     uint32_t labels; /* that its classifier has; 0: as config.json says */
 };
 
-/* What tensors that begin so are part of. */
+/* The part of the model that tensors with this prefix belong to. */
 struct arch_prefix {
     const char *prefix;
     uint32_t part;

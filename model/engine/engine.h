@@ -79,7 +79,7 @@ struct sequence {
     uint32_t count, first_part;
 };
 
-/* Of a phase of a forward pass. Seconds of phases add up over calls; they are those of the calling thread. */
+/* Name of a phase of a forward pass. Seconds of phases add up over calls; they are those of the calling thread. */
 const char *engine_phase_name(enum engine_phase p);
 
 /* What a layer's attention reads, in the engine's dtype. Row r of head h of query, key and value begins at

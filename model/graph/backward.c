@@ -44,7 +44,7 @@ static int attention_back(const struct graph *p, const struct graph_back *b, uin
     return enter_back(p, b, &o, first ? &n : NULL, b->d_projection, e);
 }
 
-/* What the tape has no more. The last layer's is still there. */
+/* Computes again what the tape did not keep. The arrays of the last layer are still there. */
 static int recompute(const struct graph *p, const struct graph_back *b, uint32_t layer,
                      struct error *e)
 {

@@ -15,7 +15,7 @@ struct json_lines {
     json_t *object; /* until the next; the caller releases the last one */
 };
 
-/* 1: an object; 0: the end; -1: a line that is none. Blank lines are passed over. */
+/* 1: an object; 0: the end; -1: a line that is not an object. Blank lines are skipped. */
 int json_lines_next(struct json_lines *l, struct error *e);
 
 enum { JSON_LABEL_BYTES = 40 };

@@ -37,5 +37,5 @@ struct data_task {
     bool unanswerable; /* SQuAD 2.0: a question may have no answer */
 };
 
-/* Null, with *e naming the tasks there are, for a name that is none. */
+/* Null where no task has this name; *e then lists the names. */
 const struct data_task *data_task_find(const char *name, struct error *e);
