@@ -8,6 +8,7 @@ static const struct target_form forms[TARGET_HEADS] = {
                        PARAMETER_CLASSIFIER_BIAS},
     [TARGET_ROWS] = {PART_CLASSIFIER, false, PARAMETER_CLASSIFIER_WEIGHT,
                      PARAMETER_CLASSIFIER_BIAS},
+    [TARGET_SPAN] = {PART_SPAN, false, PARAMETER_SPAN_WEIGHT, PARAMETER_SPAN_BIAS},
 };
 
 const struct target_form *target_form(enum target_head head)
@@ -17,7 +18,20 @@ const struct target_form *target_form(enum target_head head)
 
 uint32_t target_labels(const struct model_config *c, enum target_head head)
 {
-    return head == TARGET_WORDS ? c->vocabulary : head == TARGET_NEXT ? 2 : c->labels;
+    switch (head) {
+    case TARGET_WORDS:
+        return c->vocabulary;
+    case TARGET_NEXT:
+    case TARGET_SPAN:
+        return 2;
+    default:
+        return c->labels;
+    }
+}
+
+uint32_t train_batch_group(const struct train_batch *b)
+{
+    return b->group ? b->group : 1;
 }
 
 const struct train_target *train_batch_target(const struct train_batch *b,
@@ -54,7 +68,14 @@ static uint32_t find_row(const struct train_target *t, uint32_t row)
 uint32_t train_target_count(const struct train_batch *b, const struct train_target *t,
                             uint32_t first, uint32_t end)
 {
-    return find_row(t, (uint32_t)b->offsets[end]) - find_row(t, (uint32_t)b->offsets[first]);
+    const uint32_t from = find_row(t, (uint32_t)b->offsets[first]),
+                   to = find_row(t, (uint32_t)b->offsets[end]);
+    uint32_t ret = 0;
+    if (t->loss == LOSS_LABELS || t->loss == LOSS_SQUARE)
+        return to - from;
+    for (uint32_t k = from; k < to; k++) /* a group has one right row, a span one start */
+        ret += t->label[k] & 1;
+    return ret;
 }
 
 void train_batch_slice(const struct train_batch *b, uint32_t first, uint32_t count,
@@ -68,14 +89,20 @@ void train_batch_slice(const struct train_batch *b, uint32_t first, uint32_t cou
                                 .list = b->list + first,
                                 .offsets = ret_offsets,
                                 .sample = b->sample + first,
-                                .targets = b->targets};
+                                .targets = b->targets,
+                                .group = b->group};
     for (uint32_t k = 0; k < b->targets; k++) {
         const struct train_target *t = &b->target[k];
         const uint32_t from = find_row(t, (uint32_t)begin),
-                       part = train_target_count(b, t, first, first + count);
+                       part = find_row(t, (uint32_t)b->offsets[first + count]) - from;
         for (uint32_t i = 0; i < part; i++)
             ret_rows[i] = t->row[from + i] - (uint32_t)begin;
-        ret->target[k] = (struct train_target){t->head, part, ret_rows, t->label + from};
+        ret->target[k] = (struct train_target){.head = t->head,
+                                               .loss = t->loss,
+                                               .count = part,
+                                               .row = ret_rows,
+                                               .label = t->label ? t->label + from : NULL,
+                                               .value = t->value ? t->value + from : NULL};
         ret_rows += part;
     }
 }

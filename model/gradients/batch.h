@@ -11,6 +11,7 @@ enum target_head {
     TARGET_NEXT,   /* pooled rows, the two labels of next sentences */
     TARGET_POOLED, /* pooled rows, the classifier */
     TARGET_ROWS,   /* plain rows, the classifier */
+    TARGET_SPAN,   /* plain rows, the two labels of spans: start and end */
     TARGET_HEADS
 };
 
@@ -23,12 +24,23 @@ const struct target_form *target_form(enum target_head head);
 /* How many labels the head has. */
 uint32_t target_labels(const struct model_config *c, enum target_head head);
 
-/* One loss: the sum of the rows' cross-entropies. */
+enum target_loss_kind {
+    LOSS_LABELS, /* a row's cross-entropy over the labels; label[k]: its label */
+    LOSS_SQUARE, /* (logit - value)^2 of the row's one logit; the head has one label */
+    LOSS_CHOICE, /* cross-entropy over the rows of a group (train_batch.group sequences), one logit each; label[k]: 1 for
+                    the right row, else 0 */
+    LOSS_SPAN, /* mean of two cross-entropies over the rows of a sequence: of the first logit for the start, of the
+                  second for the end; label[k]: bit 0 if the start is here, bit 1 if the end is */
+};
+
+/* A sum of losses: one for each row (LABELS, SQUARE), each group (CHOICE) or each sequence that has rows (SPAN). */
 struct train_target {
     enum target_head head;
     uint32_t count;        /* rows; 0: it adds nothing */
     const uint32_t *row;   /* [count]: rows of the batch, ascending */
-    const uint32_t *label; /* [count] */
+    const uint32_t *label; /* [count]; SQUARE: null */
+    enum target_loss_kind loss;
+    const float *value; /* [count]; only SQUARE */
 };
 
 enum { TARGETS_MOST = 4 };
@@ -42,7 +54,10 @@ struct train_batch {
                               same sample has the same bits wherever it stands in whatever batch */
     uint32_t targets;
     struct train_target target[TARGETS_MOST];
+    uint32_t group; /* sequences of a sample, which no part of a batch divides; 0 counts as 1 */
 };
+/* Sequences of a sample, at least 1. */
+uint32_t train_batch_group(const struct train_batch *b);
 
 /* Null: the batch has no target with that head. */
 const struct train_target *train_batch_target(const struct train_batch *b,
@@ -54,6 +69,6 @@ uint64_t train_batch_rows(const struct train_batch *b);
    own (ret_offsets [count + 1], ret_rows [train_batch_rows() of these]). For accumulation of gradients. */
 void train_batch_slice(const struct train_batch *b, uint32_t first, uint32_t count,
                        struct train_batch *ret, int32_t *ret_offsets, uint32_t *ret_rows);
-/* A target's rows in the sequences first .. end - 1. */
+/* Losses of a target in the sequences first .. end - 1, which are whole samples: what the weight of a mean divides by. */
 uint32_t train_target_count(const struct train_batch *b, const struct train_target *t,
                             uint32_t first, uint32_t end);

@@ -61,6 +61,8 @@ static int check_target(const struct engine *g, const struct train_batch *b,
                    labels = target_labels(&g->config, t->head);
     if ((g->parts & parts) != parts)
         return error_set(e, ERROR_INPUT, "the engine was loaded without the batch's head");
+    if (t->loss != LOSS_LABELS)
+        return error_set(e, ERROR_INPUT, "the backend computes only LOSS_LABELS");
     for (uint32_t k = 0; k < t->count; k++)
         if (t->row[k] >= b->tokens || t->label[k] >= labels ||
             (k && t->row[k] <= t->row[k - 1]))
@@ -87,8 +89,11 @@ static int check_batch(const struct engine *g, const struct train_batch *b, stru
 static int check_request(const struct gradients_request *r, struct error *e)
 {
     if (!(r->hidden_dropout >= 0 && r->hidden_dropout < 0.99) ||
-        !(r->attention_dropout >= 0 && r->attention_dropout < 0.99))
+        !(r->attention_dropout >= 0 && r->attention_dropout < 0.99) ||
+        !(r->head_dropout >= 0 && r->head_dropout < 0.99))
         return error_set(e, ERROR_INPUT, "dropout: 0 or more and less than 0.99 is expected");
+    if (r->head_dropout > 0)
+        return error_set(e, ERROR_INPUT, "the backend has no dropout before heads");
     if (!r->loss_only && r->attention_dropout > 0 && !r->engine->dropout)
         return error_set(e, ERROR_INPUT, "the engine was loaded without dropout");
     if (r->engine->biased != (r->bias && r->bias->value))

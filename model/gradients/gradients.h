@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Forward and backward over a batch: the loss, and gradients added to the state's.
 
-   Loss = sum over targets of weight * sum over its rows of cross-entropy. Weights are those of the global batch
-   (1 / the target's rows there), so that parts of a batch add up to the whole.
+   Loss = sum over targets of weight * sum of its losses (enum target_loss_kind). Weights are those of the global batch
+   (1 / the target's losses there, train_target_count()), so that parts of a batch add up to the whole.
 
    Results are a function of the parameters, the batch and the seed: never of threads, and beyond rounding
    (1e-6) never of how a batch is cut into parts. Dropout of a hidden state is a function of (seed, layer, site,
@@ -22,8 +22,8 @@ enum recompute {
 
 /* Of each target of a batch. */
 struct target_loss {
-    double sum; /* of cross-entropies, in nats */
-    uint64_t count, right;
+    double sum;            /* of losses: cross-entropies in nats, or squares */
+    uint64_t count, right; /* losses; those whose largest logits are right, of squares 0 */
 };
 struct batch_loss {
     struct target_loss target[TARGETS_MOST];
@@ -47,6 +47,7 @@ struct gradients_request {
     const struct train_batch *batch;
     uint64_t seed; /* of dropout */
     double hidden_dropout, attention_dropout;
+    double head_dropout; /* of what the classifier or the span head reads; 0: none */
     double weight[TARGETS_MOST];
     enum recompute recompute;
     bool loss_only;                  /* evaluation: no dropout, no backward pass */

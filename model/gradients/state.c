@@ -2,6 +2,7 @@
 #include "model/gradients/state.h"
 #include "masks/base/memory.h"
 #include "model/engine/encoder.h"
+#include <math.h>
 #include <stdlib.h>
 
 static uint64_t padded(uint64_t count)
@@ -26,7 +27,8 @@ uint64_t train_state_count(const struct engine *g)
 static void add_piece(struct train_state *s, const struct tensor *t)
 {
     const uint64_t count = t->parameter.count;
-    s->piece[s->pieces++] = (struct piece){&t->parameter, s->count, count, t->parameter.decays};
+    s->piece[s->pieces++] =
+        (struct piece){&t->parameter, s->count, count, t->parameter.decays, 1};
     s->count += padded(count);
 }
 
@@ -144,6 +146,41 @@ void train_state_destroy(struct train_state *s)
     train_state_finish(s);
     free(s->piece);
     free(s);
+}
+
+/* ---- rates of layers ---- */
+
+static bool in_layer(const struct parameter *p)
+{
+    return p->id >= PARAMETER_QUERY_WEIGHT && p->id <= PARAMETER_OUTER_SHIFT;
+}
+
+static bool in_embeddings(const struct parameter *p)
+{
+    return p->id <= PARAMETER_EMBEDDINGS_SHIFT;
+}
+
+static uint32_t layers_of(const struct train_state *s)
+{
+    uint32_t ret = 0;
+    for (uint32_t k = 0; k < s->pieces; k++) {
+        const struct parameter *p = s->piece[k].parameter;
+        if (in_layer(p) && p->layer >= ret)
+            ret = p->layer + 1;
+    }
+    return ret;
+}
+
+void train_state_layer_decay(struct train_state *s, double decay)
+{
+    const uint32_t layers = layers_of(s);
+    for (uint32_t k = 0; k < s->pieces; k++) {
+        const struct parameter *p = s->piece[k].parameter;
+        const uint32_t power = in_layer(p)        ? layers - p->layer
+                               : in_embeddings(p) ? layers + 1
+                                                  : 0;
+        s->piece[k].rate_scale = (float)pow(decay, power);
+    }
 }
 
 const struct piece *train_state_piece(const struct train_state *s, enum parameter_id id,

@@ -16,6 +16,8 @@ struct piece {
     const struct parameter *parameter; /* lives with the engine's weights */
     uint64_t first, count;             /* elements of the flat buffers */
     bool decays;                       /* weight decay: neither biases nor LayerNorm */
+    float
+        rate_scale; /* multiplies the learning rate; 1 unless train_state_layer_decay() says otherwise */
 };
 
 struct train_state {
@@ -42,6 +44,11 @@ int train_state_clear(const struct train_state *s, uint32_t threads, struct erro
 
 /* Elements of each buffer that train_state_new() would make; for an outline, too. */
 uint64_t train_state_count(const struct engine *g);
+
+/* Learning rates that shrink from the heads to the embeddings: scales the rate of layer l of L (from 0) by
+   decay^(L - l), of the embeddings by decay^(L + 1). Parameters after the layers keep 1: a final norm, the pooler, the
+   heads. decay: above 0, at most 1, which is the default and changes no bit. */
+void train_state_layer_decay(struct train_state *s, double decay);
 
 /* Null: the model has no such parameter. `layer` is 0 for what is in no layer. */
 const struct piece *train_state_piece(const struct train_state *s, enum parameter_id id,

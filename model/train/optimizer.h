@@ -7,7 +7,8 @@
    as Google's BERT has it, m and v themselves.
    LAMB as NVIDIA's (You et al. 2020): g is divided by max(1, |g| / clip) first; the update u of AdamW with bias
    correction and decay is scaled by |value| / |u| for each piece (1 where either is 0).
-   It corrects for bias whatever bias_correction says. */
+   It corrects for bias whatever bias_correction says.
+   A piece's rate_scale multiplies the rate of either, decay included. */
 #pragma once
 #include "model/gradients/state.h"
 

@@ -27,7 +27,7 @@ static struct train_state state_new(void)
 {
     struct train_state s = {.piece = malloc(PIECES * sizeof *s.piece), .pieces = PIECES};
     for (uint32_t k = 0; k < PIECES; k++) {
-        s.piece[k] = (struct piece){NULL, s.count, pieces[k].count, pieces[k].decays};
+        s.piece[k] = (struct piece){NULL, s.count, pieces[k].count, pieces[k].decays, 1};
         s.count += (pieces[k].count + PIECE_ALIGN - 1) / PIECE_ALIGN * PIECE_ALIGN;
     }
     s.device.does = backend_cpu.training; /* whose arrays need no open backend */

@@ -23,7 +23,7 @@ static int make_alpha(struct learner *l, struct error *e)
 {
     struct train_state *s = &l->alpha;
     const uint64_t count = alpha_count(&l->shape);
-    l->piece = (struct piece){.first = 0, .count = count};
+    l->piece = (struct piece){.first = 0, .count = count, .rate_scale = 1};
     *s = (struct train_state){
         .piece = &l->piece, .pieces = 1, .count = padded(count), .device = s->device};
     if (train_state_allocate(s, e) < 0)

@@ -14,7 +14,7 @@ struct block {
     uint64_t first;
     uint32_t count;
     double value_squares, update_squares; /* of pieces' norms */
-    float scale;                          /* of the update */
+    float scale;                          /* of the update: trust and the piece's rate_scale */
 };
 
 struct step {
@@ -35,7 +35,7 @@ static void divide(struct step *s)
                 .piece = p,
                 .first = p->first + at,
                 .count = left < BLOCK ? (uint32_t)left : BLOCK,
-                .scale = 1,
+                .scale = p->rate_scale,
             };
         }
     }
@@ -137,7 +137,7 @@ static void set_scales(const struct step *s)
         if (value == 0 || of_update == 0)
             continue;
         for (uint32_t i = k; i < end; i++)
-            s->block[i].scale = (float)sqrt(value / of_update);
+            s->block[i].scale = (float)sqrt(value / of_update) * s->block[i].piece->rate_scale;
     }
 }
 
