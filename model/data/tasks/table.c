@@ -13,7 +13,7 @@
     }
 
 /* clang-format off */
-static const struct data_task tasks[] = {
+const struct data_task data_tasks[] = {
     {"cola", TASK_GLUE, METRIC_MATTHEWS, {"sentence"}, "label", BINARY, .headless = true},
     {"sst-2", TASK_GLUE, METRIC_ACCURACY, {"sentence"}, "label", BINARY},
     {"mrpc", TASK_GLUE, METRIC_ACCURACY | METRIC_F1, {"#1 String", "#2 String"}, "Quality", BINARY},
@@ -29,18 +29,19 @@ static const struct data_task tasks[] = {
     {"text", TASK_PLAIN, METRIC_ACCURACY | METRIC_MATTHEWS, {"text"}, "label"},
     {"pair", TASK_PLAIN, METRIC_ACCURACY | METRIC_MATTHEWS, {"text", "text2"}, "label"},
     {"tokens", TASK_WORDS, METRIC_ACCURACY},
+    {0},
 };
 /* clang-format on */
 
 const struct data_task *data_task_find(const char *name, struct error *e)
 {
     struct text all = {0};
-    for (size_t k = 0; k < sizeof tasks / sizeof *tasks; k++) {
-        if (!strcmp(tasks[k].name, name)) {
+    for (const struct data_task *t = data_tasks; t->name; t++) {
+        if (!strcmp(t->name, name)) {
             text_finish(&all);
-            return &tasks[k];
+            return t;
         }
-        text_add(&all, "%s%s", k ? " " : "", tasks[k].name);
+        text_add(&all, "%s%s", all.length ? " " : "", t->name);
     }
     error_set(e, ERROR_INPUT, "task \"%.60s\": one of %s is expected", name, text_get(&all));
     text_finish(&all);

@@ -37,5 +37,7 @@ struct data_task {
     bool unanswerable; /* SQuAD 2.0: a question may have no answer */
 };
 
+extern const struct data_task data_tasks[]; /* ends with a null name */
+
 /* Null where no task has this name; *e then lists the names. */
 const struct data_task *data_task_find(const char *name, struct error *e);
