@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "model/data/tasks/json_label.h"
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 static bool is_blank(uint8_t c)
@@ -54,6 +55,18 @@ int json_lines_next(struct json_lines *l, struct error *e)
     return 0;
 }
 
+/* The fewest digits that read back as the value; 2.0 stays a number with a point. */
+static void add_real(double value, char buffer[JSON_LABEL_BYTES])
+{
+    for (int digits = 15; digits <= 17; digits++) {
+        snprintf(buffer, JSON_LABEL_BYTES, "%.*g", digits, value);
+        if (strtod(buffer, NULL) == value)
+            break;
+    }
+    if (!strpbrk(buffer, ".en"))
+        strcat(buffer, ".0");
+}
+
 const char *json_label(const json_t *value, char buffer[JSON_LABEL_BYTES])
 {
     if (json_is_string(value))
@@ -61,13 +74,10 @@ const char *json_label(const json_t *value, char buffer[JSON_LABEL_BYTES])
     if (json_is_integer(value))
         snprintf(buffer, JSON_LABEL_BYTES, "%lld", (long long)json_integer_value(value));
     else if (json_is_real(value))
-        snprintf(buffer, JSON_LABEL_BYTES, "%.17g", json_real_value(value));
+        add_real(json_real_value(value), buffer);
     else if (json_is_boolean(value))
         snprintf(buffer, JSON_LABEL_BYTES, "%d", json_is_true(value));
     else
         return NULL;
-    /* 2.0 stays a number with a point. */
-    if (json_is_real(value) && !strpbrk(buffer, ".en"))
-        strcat(buffer, ".0");
     return buffer;
 }

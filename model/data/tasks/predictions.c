@@ -230,7 +230,8 @@ static int check_missing(const struct matching *m)
 int predictions_read(const struct dataset *d, const struct task_source *from,
                      struct predictions *ret, struct error *e)
 {
-    struct predictions p = {.of = memory_new(d->count, sizeof *p.of), .count = d->count};
+    struct predictions p;
+    predictions_begin(&p, d);
     struct matching m = {.d = d, .p = &p, .path = from->path, .e = e};
     int result = sort_ids(&m);
     if (result == 0 && d->task->format == TASK_ANSWERS)
@@ -257,6 +258,19 @@ int predictions_load(const struct dataset *d, const char *path, struct predictio
     int result = predictions_read(d, &(struct task_source){path, f.bytes, f.size}, ret, e);
     file_close(&f);
     return result;
+}
+
+void predictions_begin(struct predictions *p, const struct dataset *d)
+{
+    *p = (struct predictions){.of = memory_new(d->count, sizeof *p->of), .count = d->count};
+}
+
+void predictions_set(struct predictions *p, size_t k, const char *const *part, uint32_t parts)
+{
+    const char **kept = dataset_array(&p->texts, parts, sizeof *kept);
+    for (uint32_t j = 0; j < parts; j++)
+        kept[j] = dataset_keep(&p->texts, part[j]);
+    p->of[k] = (struct prediction){kept, parts, 1};
 }
 
 void predictions_finish(struct predictions *p)

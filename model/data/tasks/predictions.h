@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What a model predicted for the examples of a dataset, from a file: JSONL {"id","prediction"}, a GLUE submission (index, a tab,
-   prediction), or for SQuAD {id: text}. */
+/* What a model predicted for the examples of a dataset, and its files: JSONL {"id","prediction"}, a GLUE submission (index,
+   a tab, prediction), or for SQuAD {id: text}. */
 #pragma once
 #include "model/data/tasks/dataset.h"
 
 struct prediction {
     const char *const *part; /* one text; of tokens one for each word */
     uint32_t parts;
-    uint32_t line; /* 0: none */
+    uint32_t line; /* in the file, 1 without one; 0: there is no prediction */
 };
 
 struct predictions {
@@ -23,3 +23,18 @@ int predictions_read(const struct dataset *d, const struct task_source *from,
 int predictions_load(const struct dataset *d, const char *path, struct predictions *ret,
                      struct error *e);
 void predictions_finish(struct predictions *p);
+
+/* An empty set for d, to be filled: a text of example k, for tokens one for each word. Texts are copied. */
+void predictions_begin(struct predictions *p, const struct dataset *d);
+void predictions_set(struct predictions *p, size_t k, const char *const *part, uint32_t parts);
+
+/* Probabilities of classes in the dataset's order, for tokens word after word; one number: a score; count 0: none. */
+struct prediction_scores {
+    const double *value;
+    uint32_t count;
+};
+
+/* All predictions, whole or not at all. SQuAD's are {id: text}. Others are rows of a GLUE submission where the path ends
+   with .tsv, and else JSONL {"id","prediction"} with "probabilities" or a "score". `of`: [d->count], or null. */
+int predictions_save(const char *path, const struct dataset *d, const struct predictions *p,
+                     const struct prediction_scores *of, struct error *e);
