@@ -3,12 +3,13 @@
 
 static const struct target_form forms[TARGET_HEADS] = {
     [TARGET_WORDS] = {.parts = PART_MLM},
-    [TARGET_NEXT] = {PART_POOLER | PART_NSP, true, PARAMETER_NSP_WEIGHT, PARAMETER_NSP_BIAS},
-    [TARGET_POOLED] = {PART_POOLER | PART_CLASSIFIER, true, PARAMETER_CLASSIFIER_WEIGHT,
+    [TARGET_NEXT] = {PART_POOLER | PART_NSP, true, false, PARAMETER_NSP_WEIGHT,
+                     PARAMETER_NSP_BIAS},
+    [TARGET_POOLED] = {PART_POOLER | PART_CLASSIFIER, true, true, PARAMETER_CLASSIFIER_WEIGHT,
                        PARAMETER_CLASSIFIER_BIAS},
-    [TARGET_ROWS] = {PART_CLASSIFIER, false, PARAMETER_CLASSIFIER_WEIGHT,
+    [TARGET_ROWS] = {PART_CLASSIFIER, false, true, PARAMETER_CLASSIFIER_WEIGHT,
                      PARAMETER_CLASSIFIER_BIAS},
-    [TARGET_SPAN] = {PART_SPAN, false, PARAMETER_SPAN_WEIGHT, PARAMETER_SPAN_BIAS},
+    [TARGET_SPAN] = {PART_SPAN, false, true, PARAMETER_SPAN_WEIGHT, PARAMETER_SPAN_BIAS},
 };
 
 const struct target_form *target_form(enum target_head head)
@@ -27,6 +28,15 @@ uint32_t target_labels(const struct model_config *c, enum target_head head)
     default:
         return c->labels;
     }
+}
+
+double target_dropout(const struct model_config *c, enum target_head head)
+{
+    const double own = head == TARGET_POOLED ? c->classifier_dropout
+                       : head == TARGET_ROWS ? c->token_dropout
+                       : head == TARGET_SPAN ? c->span_dropout
+                                             : 0;
+    return own < 0 ? c->hidden_dropout : own;
 }
 
 uint32_t train_batch_group(const struct train_batch *b)
@@ -76,6 +86,25 @@ uint32_t train_target_count(const struct train_batch *b, const struct train_targ
     for (uint32_t k = from; k < to; k++) /* a group has one right row, a span one start */
         ret += t->label[k] & 1;
     return ret;
+}
+
+uint32_t train_target_places(const struct train_batch *b, const struct train_target *t)
+{
+    return t->loss == LOSS_SPAN     ? b->sequences
+           : t->loss == LOSS_CHOICE ? b->sequences / train_batch_group(b)
+                                    : t->count;
+}
+
+struct target_rows train_target_rows(const struct train_batch *b, const struct train_target *t,
+                                     uint32_t place)
+{
+    const uint32_t sequences = t->loss == LOSS_CHOICE ? train_batch_group(b) : 1;
+    if (t->loss == LOSS_LABELS || t->loss == LOSS_SQUARE)
+        return (struct target_rows){place, place + 1};
+    return (struct target_rows){
+        find_row(t, (uint32_t)b->offsets[place * sequences]),
+        find_row(t, (uint32_t)b->offsets[(place + 1) * sequences]),
+    };
 }
 
 void train_batch_slice(const struct train_batch *b, uint32_t first, uint32_t count,

@@ -18,11 +18,14 @@ enum target_head {
 struct target_form {
     uint32_t parts;                 /* PART_ bits that the engine needs */
     bool pooled;                    /* the pooler comes first */
+    bool drops;                     /* dropout comes before the linear to the labels */
     enum parameter_id weight, bias; /* of the linear to the labels; not of words */
 };
 const struct target_form *target_form(enum target_head head);
 /* How many labels the head has. */
 uint32_t target_labels(const struct model_config *c, enum target_head head);
+/* The model's own dropout before the head's linear. */
+double target_dropout(const struct model_config *c, enum target_head head);
 
 enum target_loss_kind {
     LOSS_LABELS, /* a row's cross-entropy over the labels; label[k]: its label */
@@ -72,3 +75,12 @@ void train_batch_slice(const struct train_batch *b, uint32_t first, uint32_t cou
 /* Losses of a target in the sequences first .. end - 1, which are whole samples: what the weight of a mean divides by. */
 uint32_t train_target_count(const struct train_batch *b, const struct train_target *t,
                             uint32_t first, uint32_t end);
+
+/* Where a target may have a loss: its rows (LABELS, SQUARE), the batch's groups (CHOICE) or sequences (SPAN). */
+uint32_t train_target_places(const struct train_batch *b, const struct train_target *t);
+/* Rows of a place: numbers first .. end - 1 of the target's. */
+struct target_rows {
+    uint32_t first, end;
+};
+struct target_rows train_target_rows(const struct train_batch *b, const struct train_target *t,
+                                     uint32_t place);

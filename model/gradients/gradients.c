@@ -4,6 +4,7 @@
 #include "masks/base/memory.h"
 #include "model/backend/training.h"
 #include "model/engine/encoder.h"
+#include <math.h>
 #include <omp.h>
 #include <stdlib.h>
 
@@ -54,20 +55,95 @@ static int check_sequence(const struct engine *g, const struct train_batch *b, u
     return 0;
 }
 
-static int check_target(const struct engine *g, const struct train_batch *b,
-                        const struct train_target *t, struct error *e)
+/* The head, and how many labels it has. */
+static int check_head(const struct engine *g, const struct train_target *t, struct error *e)
 {
+    static const uint32_t wanted[] = {[LOSS_SQUARE] = 1, [LOSS_CHOICE] = 1, [LOSS_SPAN] = 2};
     const uint32_t parts = target_form(t->head)->parts,
                    labels = target_labels(&g->config, t->head);
     if ((g->parts & parts) != parts)
         return error_set(e, ERROR_INPUT, "the engine was loaded without the batch's head");
-    if (t->loss != LOSS_LABELS)
-        return error_set(e, ERROR_INPUT, "the backend computes only LOSS_LABELS");
+    if (t->loss == LOSS_LABELS)
+        return 0;
+    if (t->head == TARGET_WORDS)
+        return error_set(e, ERROR_INPUT, "words: a loss over labels is expected");
+    return labels == wanted[t->loss]
+               ? 0
+               : error_set(e, ERROR_INPUT, "the head has %u labels; its loss is over %u",
+                           labels, wanted[t->loss]);
+}
+
+static int check_row(const struct train_batch *b, const struct train_target *t, uint32_t labels,
+                     uint32_t k, struct error *e)
+{
+    if (t->row[k] >= b->tokens || (k && t->row[k] <= t->row[k - 1]))
+        return error_set(e, ERROR_INPUT, "labelled row %u: row %u of %u in ascending order", k,
+                         t->row[k], b->tokens);
+    if (t->loss == LOSS_SQUARE && !isfinite(t->value[k]))
+        return error_set(e, ERROR_INPUT, "labelled row %u: value %g", k, (double)t->value[k]);
+    if (t->loss != LOSS_SQUARE && t->label[k] >= labels)
+        return error_set(e, ERROR_INPUT, "labelled row %u: label %u of %u", k, t->label[k],
+                         labels);
+    return 0;
+}
+
+/* Rows of a place whose label has the bit; *ret_last: the last of them. */
+static uint32_t count_marked(const struct train_target *t, struct target_rows rows,
+                             uint32_t bit, uint32_t *ret_last)
+{
+    uint32_t ret = 0;
+    for (uint32_t k = rows.first; k < rows.end; k++)
+        if (t->label[k] & bit) {
+            *ret_last = k;
+            ret++;
+        }
+    return ret;
+}
+
+static int check_choice(const struct train_target *t, struct target_rows rows, uint32_t group,
+                        struct error *e)
+{
+    uint32_t right;
+    const uint32_t count = count_marked(t, rows, 1, &right);
+    return count == 1 ? 0
+                      : error_set(e, ERROR_INPUT, "group %u: %u right rows; 1 is expected",
+                                  group, count);
+}
+
+static int check_span(const struct train_target *t, struct target_rows rows, uint32_t sequence,
+                      struct error *e)
+{
+    uint32_t start = 0, end = 0;
+    const uint32_t starts = count_marked(t, rows, 1, &start),
+                   ends = count_marked(t, rows, 2, &end);
+    if (starts != 1 || ends != 1)
+        return error_set(e, ERROR_INPUT,
+                         "sequence %u: %u starts and %u ends of a span; 1 of each is expected",
+                         sequence, starts, ends);
+    return start <= end ? 0
+                        : error_set(e, ERROR_INPUT, "sequence %u: a span ends before its start",
+                                    sequence);
+}
+
+static int check_target(const struct engine *g, const struct train_batch *b,
+                        const struct train_target *t, struct error *e)
+{
+    const uint32_t labels = t->loss == LOSS_CHOICE ? 2
+                            : t->loss == LOSS_SPAN ? 4
+                                                   : target_labels(&g->config, t->head);
+    if (check_head(g, t, e) < 0)
+        return -1;
     for (uint32_t k = 0; k < t->count; k++)
-        if (t->row[k] >= b->tokens || t->label[k] >= labels ||
-            (k && t->row[k] <= t->row[k - 1]))
-            return error_set(e, ERROR_INPUT, "labelled row %u: row %u, label %u of %u", k,
-                             t->row[k], t->label[k], labels);
+        if (check_row(b, t, labels, k, e) < 0)
+            return -1;
+    if (!t->count || (t->loss != LOSS_CHOICE && t->loss != LOSS_SPAN))
+        return 0;
+    for (uint32_t k = 0; k < train_target_places(b, t); k++) {
+        const struct target_rows rows = train_target_rows(b, t, k);
+        if (t->loss == LOSS_CHOICE ? check_choice(t, rows, k, e) < 0
+                                   : rows.end > rows.first && check_span(t, rows, k, e) < 0)
+            return -1;
+    }
     return 0;
 }
 
@@ -77,6 +153,9 @@ static int check_batch(const struct engine *g, const struct train_batch *b, stru
         b->offsets[b->sequences] != (int32_t)b->tokens || b->targets > TARGETS_MOST)
         return error_set(e, ERROR_INPUT, "a batch of %u sequences with %u tokens", b->sequences,
                          b->tokens);
+    if (b->sequences % train_batch_group(b))
+        return error_set(e, ERROR_INPUT, "%u sequences; samples of %u are expected",
+                         b->sequences, b->group);
     for (uint32_t k = 0; k < b->sequences; k++)
         if (check_sequence(g, b, k, e) < 0)
             return -1;
@@ -92,8 +171,6 @@ static int check_request(const struct gradients_request *r, struct error *e)
         !(r->attention_dropout >= 0 && r->attention_dropout < 0.99) ||
         !(r->head_dropout >= 0 && r->head_dropout < 0.99))
         return error_set(e, ERROR_INPUT, "dropout: 0 or more and less than 0.99 is expected");
-    if (r->head_dropout > 0)
-        return error_set(e, ERROR_INPUT, "the backend has no dropout before heads");
     if (!r->loss_only && r->attention_dropout > 0 && !r->engine->dropout)
         return error_set(e, ERROR_INPUT, "the engine was loaded without dropout");
     if (r->engine->biased != (r->bias && r->bias->value))

@@ -75,6 +75,7 @@ struct gradients_sizes {
     uint32_t words;  /* rows of the target of words */
     uint32_t labels; /* rows of the other target that has most */
     enum recompute recompute;
+    uint32_t pooled; /* rows of the pooled target that has most */
 };
 struct gradients_memory {
     uint64_t activations; /* the tape and what lies between layers */

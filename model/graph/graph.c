@@ -30,6 +30,11 @@ uint32_t graph_outer_site(const struct arch *a, uint32_t layer)
     return arch_block(a, BLOCK_FEED)->keeps ? SITE_NONE : 2 + 2 * layer;
 }
 
+uint32_t graph_head_site(uint32_t layers)
+{
+    return 1 + 2 * layers; /* graph_outer_site() of the last layer is 2 * layers */
+}
+
 /* ---- norms ---- */
 
 struct op_norm graph_attention_norm(const struct graph *p, uint32_t layer)

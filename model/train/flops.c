@@ -20,9 +20,10 @@ double batch_flops(const struct engine *g, const struct train_batch *b)
     double pairs = 0, heads = 0;
     for (uint32_t k = 0; k < b->targets; k++) {
         const enum target_head head = b->target[k].head;
-        const double row = head == TARGET_WORDS        ? word
-                           : target_form(head)->pooled ? hidden * hidden
-                                                       : hidden * g->config.labels;
+        const double row = head == TARGET_WORDS ? word
+                           : target_form(head)->pooled
+                               ? hidden * hidden
+                               : hidden * target_labels(&g->config, head);
         heads += b->target[k].count * row;
     }
     for (uint32_t k = 0; k < b->sequences; k++)

@@ -34,6 +34,7 @@ int train_memory_sizes(const struct engine *g, const struct memory_request *r,
         .longest = r->length,
         .words = g->parts & PART_MLM ? (uint32_t)sequences * masked_of(r->length) : 0,
         .labels = g->parts & PART_NSP ? (uint32_t)sequences : 0,
+        .pooled = g->parts & PART_NSP ? (uint32_t)sequences : 0,
         .recompute = r->recompute,
     };
     return 0;

@@ -11,7 +11,6 @@ void pretrainer_begin(struct pretrainer *t)
     t->comm = t->comm ? t->comm : &comm_alone;
     t->workspace = gradients_workspace_new(t->engine);
     t->batch = t->objective->batch_new();
-    t->offsets = memory_new((size_t)t->options->batch + 1, sizeof *t->offsets);
 }
 
 void pretrainer_finish(struct pretrainer *t)
@@ -23,8 +22,12 @@ void pretrainer_finish(struct pretrainer *t)
     free(t->rows);
 }
 
-static void reserve_rows(struct pretrainer *t, uint64_t rows)
+/* Memory for a part of the batch. */
+static void reserve(struct pretrainer *t)
 {
+    const struct train_batch *b = &t->batch->batch;
+    const uint64_t rows = train_batch_rows(b);
+    t->offsets = memory_resize(t->offsets, b->sequences + (size_t)1, sizeof *t->offsets);
     if (rows <= t->rows_capacity)
         return;
     t->rows_capacity = rows;
@@ -61,17 +64,19 @@ static struct gradients_request make_request(struct pretrainer *t)
     };
 }
 
-/* Sequences first .. end - 1, all of one epoch. */
+/* Samples first .. end - 1 of the batch, all of one epoch. */
 static int run_part(struct pretrainer *t, struct gradients_request *r, uint32_t first,
                     uint32_t end, struct batch_loss *loss, struct error *e)
 {
+    const uint32_t group = train_batch_group(&t->batch->batch);
     struct train_batch part;
-    train_batch_slice(&t->batch->batch, first, end - first, &part, t->offsets, t->rows);
+    train_batch_slice(&t->batch->batch, first * group, (end - first) * group, &part, t->offsets,
+                      t->rows);
     r->batch = &part;
     return gradients_compute(r, t->workspace, loss, e);
 }
 
-/* Sequences of the batch, and where in the run's samples the batch begins. */
+/* Samples of the batch, and where in the run's samples the batch begins. */
 struct range {
     uint64_t place;
     uint32_t first, end;
@@ -100,22 +105,29 @@ static int run_parts(struct pretrainer *t, struct gradients_request *r, struct r
     return 0;
 }
 
-/* Each target's loss is a mean over its rows in the range. */
+/* Each target's loss is a mean over its losses in the range. */
 static void set_weights(const struct pretrainer *t, struct range of,
                         struct gradients_request *r)
 {
     const struct train_batch *b = &t->batch->batch;
+    const uint32_t group = train_batch_group(b);
     for (uint32_t k = 0; k < b->targets; k++) {
-        const uint32_t count = train_target_count(b, &b->target[k], of.first, of.end);
+        const uint32_t count =
+            train_target_count(b, &b->target[k], of.first * group, of.end * group);
         r->weight[k] = count ? t->objective->weight[k] / count : 0;
     }
+}
+
+static uint32_t samples_of(const struct pretrainer *t)
+{
+    return t->batch->batch.sequences / train_batch_group(&t->batch->batch);
 }
 
 static int run_all(struct pretrainer *t, uint64_t place, struct batch_loss *loss,
                    struct error *e)
 {
     struct gradients_request r = make_request(t);
-    const struct range all = {place, 0, t->batch->batch.sequences};
+    const struct range all = {place, 0, samples_of(t)};
     set_weights(t, all, &r);
     return run_parts(t, &r, all, loss, e);
 }
@@ -130,8 +142,7 @@ static int clear_gradient(const struct pretrainer *t, struct error *e)
 static int run_two_levels(struct pretrainer *t, uint64_t place, struct batch_loss *loss,
                           struct error *e)
 {
-    const struct train_batch *b = &t->batch->batch;
-    const uint32_t all = b->sequences, half = all - all / 2;
+    const uint32_t all = samples_of(t), half = all - all / 2;
     const struct range range[] = {{place, half, all}, {place, 0, half}};
     struct trained_bias fixed = t->learner->trained;
     fixed.gradient = NULL;
@@ -153,7 +164,7 @@ static void make_batch(struct pretrainer *t, uint64_t place)
                                     .first = place % t->data->count,
                                     .count = t->options->batch};
     t->objective->batch(t->data, &r, t->batch);
-    reserve_rows(t, train_batch_rows(&t->batch->batch));
+    reserve(t);
 }
 
 /* Draws the step's mask and tells what it is like. */

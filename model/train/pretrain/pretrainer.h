@@ -2,6 +2,8 @@
 /* One step of training: a batch of the objective's, the gradients of its parts, the optimiser. Everything that a step does is a
    function of the options, the parameters and the step's number.
 
+   A batch is counted in samples, and so is whatever divides it; a sample has train_batch.group sequences.
+
    With several ranks each computes its part of the batch, cut as --accumulate cuts it: R ranks that accumulate A parts do
    what one rank does with R A parts, up to the rounding of sums. */
 #pragma once

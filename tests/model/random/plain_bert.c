@@ -218,8 +218,9 @@ double *plain_pooled(const struct plain_bert *b, const double *x)
 {
     uint32_t h = b->config->hidden;
     double *y = dense(b, PARAMETER_POOLER_WEIGHT, 0, x, 1);
+    const bool relu = b->config->arch->pooler == POOLER_OF_CLASSIFIER;
     for (uint32_t k = 0; k < h; k++)
-        y[k] = tanh(y[k]);
+        y[k] = relu ? fmax(y[k], 0) : tanh(y[k]);
     return y;
 }
 

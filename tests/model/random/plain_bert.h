@@ -18,6 +18,6 @@ float *plain_tensor(const struct plain_bert *b, enum parameter_id id, uint32_t l
 
 /* The last hidden states [count, H]; caller frees. */
 double *plain_hidden(const struct plain_bert *b, const struct sequence *s);
-/* tanh(dense(x)) of one row [H], and the logits of the words for it. Caller frees. */
+/* The pooler of one row [H] with its tanh or ReLU, and the logits of the words for it. Caller frees. */
 double *plain_pooled(const struct plain_bert *b, const double *x);
 double *plain_words(const struct plain_bert *b, const double *x);

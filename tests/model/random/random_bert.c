@@ -132,21 +132,30 @@ void random_model(uint32_t layers, uint32_t hidden, uint32_t heads, uint32_t typ
     make_model(bert_config(&k, types));
 }
 
-void random_classifier(uint32_t layers, uint32_t hidden, uint32_t heads, const char *act)
+static json_t *config_of(const struct bert_case *c)
 {
-    const struct bert_case k = {.layers = layers, .hidden = hidden, .heads = heads, .act = act};
-    json_t *json = bert_config(&k, 2);
-    json_object_set_new(json, "architectures",
-                        json_pack("[s]", "BertForSequenceClassification"));
-    json_object_set_new(json, "num_labels", json_integer(LABELS));
-    make_model(json);
+    return !c->type                  ? bert_config(c, 2)
+           : !strcmp(c->type, "toy") ? toy_config(c)
+                                     : distilbert_config(c);
 }
 
 void random_model_of(const struct bert_case *c)
 {
-    make_model(!c->type                  ? bert_config(c, 2)
-               : !strcmp(c->type, "toy") ? toy_config(c)
-                                         : distilbert_config(c));
+    make_model(config_of(c));
+}
+
+void random_head(const struct bert_case *c, const char *class, uint32_t labels)
+{
+    json_t *json = config_of(c);
+    json_object_set_new(json, "architectures", json_pack("[s]", class));
+    json_object_set_new(json, "num_labels", json_integer(labels));
+    make_model(json);
+}
+
+void random_classifier(uint32_t layers, uint32_t hidden, uint32_t heads, const char *act)
+{
+    const struct bert_case k = {.layers = layers, .hidden = hidden, .heads = heads, .act = act};
+    random_head(&k, "BertForSequenceClassification", LABELS);
 }
 
 void batch_suit(struct batch *b, const struct model_config *c)

@@ -34,6 +34,8 @@ void random_classifier(uint32_t layers, uint32_t hidden, uint32_t heads, const c
 
 /* The case's. */
 void random_model_of(const struct bert_case *c);
+/* The same as a class of transformers with so many labels. */
+void random_head(const struct bert_case *c, const char *class, uint32_t labels);
 
 struct batch {
     uint32_t token_ids[SEQUENCES][POSITIONS];

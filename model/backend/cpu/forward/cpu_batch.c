@@ -139,10 +139,20 @@ uint64_t gradients_attention_seed(uint64_t seed, uint32_t layer)
     return x ^ x >> 31;
 }
 
+static struct row_dropout dropout_of(uint64_t seed, uint32_t site, double probability)
+{
+    const uint32_t below = (uint32_t)lrint(probability * 65536);
+    return (struct row_dropout){seed, site, below, 65536.0f / (float)(65536 - below)};
+}
+
 struct row_dropout training_dropout(const struct training *t, uint32_t site)
 {
-    const uint32_t below = site == SITE_NONE ? 0 : (uint32_t)lrint(t->hidden_dropout * 65536);
-    return (struct row_dropout){t->seed, site, below, 65536.0f / (float)(65536 - below)};
+    return dropout_of(t->seed, site, site == SITE_NONE ? 0 : t->hidden_dropout);
+}
+
+struct row_dropout training_head_dropout(const struct training *t, uint32_t layers)
+{
+    return dropout_of(t->seed, graph_head_site(layers), t->head_dropout);
 }
 
 uint64_t cpu_batch_bias_at(const struct cpu_batch *p, uint32_t layer, bool gradient)

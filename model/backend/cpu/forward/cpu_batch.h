@@ -28,7 +28,7 @@ struct training {
     const struct row_place *place; /* [tokens] */
     const uint32_t *sample;        /* [sequences] */
     uint64_t seed;
-    double hidden_dropout, attention_dropout;
+    double hidden_dropout, attention_dropout, head_dropout;
     const struct trained_bias *bias; /* or null */
     struct backward *backward;       /* null: no backward pass */
 };
@@ -91,3 +91,4 @@ panel_step panel_project; /* query, key, value of a layer */
 panel_step panel_layer;   /* what follows a layer's attention */
 
 struct row_dropout training_dropout(const struct training *t, uint32_t site);
+struct row_dropout training_head_dropout(const struct training *t, uint32_t layers);

@@ -33,9 +33,11 @@ struct words_arrays {
 
 /* Rows of a target with few labels. */
 struct label_arrays {
+    float *x, *dx;  /* [rows, H]; x: what the linear to the labels reads */
+    double *logits; /* [rows, labels], then their gradient */
+    /* Of pooled rows; null where there are none. */
     void *gathered, *d_pre; /* [rows, H] */
-    float *pre, *x, *dx;    /* [rows, H]; x: what the linear to the labels reads */
-    double *logits;         /* [labels] */
+    float *pre;             /* [rows, H]: before the pooler's activation */
 };
 
 struct backward {

@@ -28,17 +28,24 @@ void cpu_training_destroy(struct backend_training *m)
 
 /* ---- memory ---- */
 
+static void raise(uint32_t *most, uint32_t x)
+{
+    *most = x > *most ? x : *most;
+}
+
 static struct gradients_sizes sizes_of(const struct gradients_request *r)
 {
     const struct train_batch *b = r->batch;
     struct gradients_sizes s = {
         .sequences = b->sequences, .tokens = b->tokens, .recompute = r->recompute};
     for (uint32_t k = 0; k < b->targets; k++) {
-        uint32_t *most = b->target[k].head == TARGET_WORDS ? &s.words : &s.labels;
-        *most = b->target[k].count > *most ? b->target[k].count : *most;
+        const struct train_target *t = &b->target[k];
+        raise(t->head == TARGET_WORDS ? &s.words : &s.labels, t->count);
+        if (target_form(t->head)->pooled)
+            raise(&s.pooled, t->count);
     }
     for (uint32_t k = 0; k < b->sequences; k++)
-        s.longest = b->list[k].count > s.longest ? b->list[k].count : s.longest;
+        raise(&s.longest, b->list[k].count);
     return s;
 }
 
@@ -152,7 +159,8 @@ static struct training make_training(const struct gradients_request *r,
                              .seed = r->seed,
                              .bias = r->bias,
                              .hidden_dropout = r->loss_only ? 0 : r->hidden_dropout,
-                             .attention_dropout = r->loss_only ? 0 : r->attention_dropout};
+                             .attention_dropout = r->loss_only ? 0 : r->attention_dropout,
+                             .head_dropout = r->loss_only ? 0 : r->head_dropout};
 }
 
 static void prepare(struct cpu_batch *p, struct backend_training *m,

@@ -157,17 +157,20 @@ static void lay_out_words(const struct engine *g, uint32_t masked, struct arena 
     w->right = arena_take(a, chunk);
 }
 
-static void lay_out_labels(const struct engine *g, uint32_t labelled, struct arena *a,
-                           struct label_arrays *l)
+static void lay_out_labels(const struct engine *g, const struct gradients_sizes *s,
+                           struct arena *a, struct label_arrays *l)
 {
-    const uint64_t rows = (labelled + (uint64_t)PRODUCT_ROWS_BEYOND) * g->config.hidden,
+    const uint64_t beyond = PRODUCT_ROWS_BEYOND, rows = (s->labels + beyond) * g->config.hidden,
+                   pooled = (s->pooled + beyond) * g->config.hidden,
                    labels = g->config.labels > 2 ? g->config.labels : 2;
-    l->gathered = take(g, a, rows);
-    l->d_pre = take(g, a, rows);
-    l->pre = take_f32(a, rows);
     l->x = take_f32(a, rows);
     l->dx = take_f32(a, rows);
-    l->logits = arena_take(a, labels * sizeof *l->logits);
+    l->logits = arena_take(a, s->labels * labels * sizeof *l->logits);
+    if (!s->pooled)
+        return;
+    l->gathered = take(g, a, pooled);
+    l->d_pre = take(g, a, pooled);
+    l->pre = take_f32(a, pooled);
 }
 
 void train_lay_out_heads(const struct engine *g, const struct gradients_sizes *s,
@@ -176,5 +179,5 @@ void train_lay_out_heads(const struct engine *g, const struct gradients_sizes *s
     if (s->words)
         lay_out_words(g, s->words, a, &b->words);
     if (s->labels)
-        lay_out_labels(g, s->labels, a, &b->labels);
+        lay_out_labels(g, s, a, &b->labels);
 }

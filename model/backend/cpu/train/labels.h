@@ -1,0 +1,26 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Inside the heads with few labels: what their files share. */
+#pragma once
+#include "model/backend/cpu/train/backward.h"
+
+/* A target on its way. */
+struct labels {
+    const struct cpu_batch *p;
+    const struct backward *b;
+    const struct train_target *target;
+    const struct target_form *form;
+    double target_weight;
+    const float *weight, *bias; /* [count, H], [count]: of the linear to the labels */
+    uint32_t hidden, count;     /* count: labels */
+    struct target_loss *loss;
+};
+
+/* The losses of the target's logits are added to *loss; the logits become their gradient. */
+void labels_find_loss(const struct labels *n);
+
+/* The target's rows through the pooler, to x; from dx, which is overwritten, back to the rows, with the gradients of the
+   pooler. */
+int labels_pool(const struct labels *n, struct error *e);
+int labels_pool_back(const struct labels *n, struct error *e);
+/* A row of the last hidden states, in the engine's dtype: that of the target's k-th row. */
+const void *labels_hidden_row(const struct labels *n, uint32_t k);

@@ -1,0 +1,195 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "tests/train/plain_loss.h"
+#include "masks/base/memory.h"
+#include <math.h>
+#include <stdlib.h>
+
+/* ---- logits ---- */
+
+/* Of a row x: the linear that the target's head has, after the pooler where it has one. */
+static double *label_logits(const struct plain_bert *b, enum target_head head, const double *x,
+                            const float *kept)
+{
+    const uint32_t h = b->config->hidden, labels = target_labels(b->config, head);
+    const struct target_form *form = target_form(head);
+    float *w = plain_tensor(b, form->weight, 0), *bias = plain_tensor(b, form->bias, 0);
+    double *pooled = form->pooled ? plain_pooled(b, x) : NULL,
+           *z = memory_new(labels, sizeof *z);
+    for (uint32_t c = 0; c < labels; c++) {
+        z[c] = (double)bias[c];
+        for (uint32_t k = 0; k < h; k++)
+            z[c] += (pooled ? pooled[k] : x[k]) * (kept ? (double)kept[k] : 1) *
+                    (double)w[c * h + k];
+    }
+    free(pooled);
+    free(w);
+    free(bias);
+    return z;
+}
+
+static double *row_logits(const struct plain_bert *b, enum target_head head, const double *x,
+                          const float *kept)
+{
+    return head == TARGET_WORDS ? plain_words(b, x) : label_logits(b, head, x, kept);
+}
+
+/* Logits of all rows of all targets, one after another; caller frees them and the list. */
+static double **all_logits(const struct plain_bert *b, const struct train_batch *batch,
+                           const float *kept)
+{
+    const uint32_t h = b->config->hidden;
+    double **ret = memory_new(train_batch_rows(batch), sizeof *ret);
+#pragma omp parallel for num_threads(2) schedule(dynamic, 1)
+    for (uint32_t s = 0; s < batch->sequences; s++) {
+        const uint32_t first = (uint32_t)batch->offsets[s],
+                       end = (uint32_t)batch->offsets[s + 1];
+        double *x = plain_hidden(b, &batch->list[s]);
+        uint64_t at = 0;
+        for (uint32_t t = 0; t < batch->targets; t++)
+            for (uint32_t k = 0; k < batch->target[t].count; k++, at++) {
+                const uint32_t row = batch->target[t].row[k];
+                if (row >= first && row < end)
+                    ret[at] =
+                        row_logits(b, batch->target[t].head, x + (size_t)(row - first) * h,
+                                   kept ? kept + at * h : NULL);
+            }
+        free(x);
+    }
+    return ret;
+}
+
+static void free_logits(double **z, const struct train_batch *batch)
+{
+    for (uint64_t k = 0; k < train_batch_rows(batch); k++)
+        free(z[k]);
+    free(z);
+}
+
+/* ---- losses ---- */
+
+static double cross_entropy(const double *z, uint32_t n, uint32_t label)
+{
+    double most = -HUGE_VAL, sum = 0;
+    for (uint32_t k = 0; k < n; k++)
+        most = fmax(most, z[k]);
+    for (uint32_t k = 0; k < n; k++)
+        sum += exp(z[k] - most);
+    return most + log(sum) - z[label];
+}
+
+/* A target with the logits of its rows. */
+struct judged {
+    const struct plain_bert *bert;
+    const struct train_batch *batch;
+    const struct train_target *target;
+    double **z;
+};
+
+static uint32_t sequence_of(const struct train_batch *b, uint32_t row)
+{
+    uint32_t s = 0;
+    while ((uint32_t)b->offsets[s + 1] <= row)
+        s++;
+    return s;
+}
+
+/* Whether two rows are of one group (CHOICE) or of one sequence (SPAN). */
+static bool compete(const struct judged *j, uint32_t a, uint32_t b)
+{
+    const uint32_t of = j->target->loss == LOSS_CHOICE ? j->batch->group : 1;
+    return sequence_of(j->batch, j->target->row[a]) / of ==
+           sequence_of(j->batch, j->target->row[b]) / of;
+}
+
+/* The cross-entropy of row k among those that it competes with; *ret_right: it has the first of the largest logits. */
+static double among_rows(const struct judged *j, uint32_t k, uint32_t label, bool *ret_right)
+{
+    const double own = j->z[k][label];
+    double sum = 0;
+    *ret_right = true;
+    for (uint32_t i = 0; i < j->target->count; i++)
+        if (compete(j, i, k)) {
+            sum += exp(j->z[i][label] - own);
+            *ret_right &= i < k ? own > j->z[i][label] : own >= j->z[i][label];
+        }
+    return log(sum);
+}
+
+static double target_loss(const struct judged *j)
+{
+    const struct train_target *t = j->target;
+    const uint32_t labels = target_labels(j->bert->config, t->head);
+    double ret = 0;
+    bool right;
+    for (uint32_t k = 0; k < t->count; k++) {
+        if (t->loss == LOSS_LABELS)
+            ret += cross_entropy(j->z[k], labels, t->label[k]);
+        if (t->loss == LOSS_SQUARE)
+            ret += pow(j->z[k][0] - (double)t->value[k], 2);
+        if (t->loss == LOSS_CHOICE && t->label[k])
+            ret += among_rows(j, k, 0, &right);
+        for (uint32_t bit = 0; bit < 2 && t->loss == LOSS_SPAN; bit++)
+            if (t->label[k] >> bit & 1)
+                ret += among_rows(j, k, bit, &right) / 2;
+    }
+    return ret;
+}
+
+double plain_loss(const struct plain_bert *b, const struct gradients_request *r,
+                  const float *kept)
+{
+    double **z = all_logits(b, r->batch, kept), **at = z, ret = 0;
+    for (uint32_t k = 0; k < r->batch->targets; k++) {
+        const struct train_target *t = &r->batch->target[k];
+        ret += r->weight[k] * target_loss(&(struct judged){b, r->batch, t, at});
+        at += t->count;
+    }
+    free_logits(z, r->batch);
+    return ret;
+}
+
+/* ---- right ones ---- */
+
+static bool label_is_right(const double *z, uint32_t labels, uint32_t label)
+{
+    for (uint32_t c = 0; c < labels; c++)
+        if (c < label ? z[c] >= z[label] : z[c] > z[label])
+            return false;
+    return true;
+}
+
+/* A span counts at its start, where its end is right too. */
+static bool span_is_right(const struct judged *j, uint32_t start)
+{
+    bool right, ret;
+    among_rows(j, start, 0, &ret);
+    for (uint32_t k = 0; k < j->target->count; k++)
+        if (j->target->label[k] & 2 && compete(j, k, start)) {
+            among_rows(j, k, 1, &right);
+            ret &= right;
+        }
+    return ret;
+}
+
+uint32_t plain_right(const struct plain_bert *b, const struct gradients_request *r,
+                     uint32_t target, const float *kept)
+{
+    double **z = all_logits(b, r->batch, kept), **at = z;
+    const struct train_target *t = &r->batch->target[target];
+    uint32_t ret = 0;
+    for (uint32_t k = 0; k < target; k++)
+        at += r->batch->target[k].count;
+    const struct judged j = {b, r->batch, t, at};
+    for (uint32_t k = 0; k < t->count; k++) {
+        bool right = false;
+        if (t->loss == LOSS_LABELS)
+            right = label_is_right(at[k], target_labels(b->config, t->head), t->label[k]);
+        if (t->loss == LOSS_CHOICE && t->label[k])
+            among_rows(&j, k, 0, &right);
+        if (t->loss == LOSS_SPAN && t->label[k] & 1)
+            right = span_is_right(&j, k);
+        ret += right;
+    }
+    free_logits(z, r->batch);
+    return ret;
+}

@@ -1,0 +1,12 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The loss of a request in float64, from the definition of each loss. Clarity before speed. */
+#pragma once
+#include "model/gradients/gradients.h"
+#include "tests/model/random/plain_bert.h"
+
+/* kept: [rows of all targets][H]: factors of dropout before the heads' linears; null: all are 1. */
+double plain_loss(const struct plain_bert *b, const struct gradients_request *r,
+                  const float *kept);
+/* The losses of a target whose logits are right (struct target_loss). */
+uint32_t plain_right(const struct plain_bert *b, const struct gradients_request *r,
+                     uint32_t target, const float *kept);
