@@ -83,23 +83,37 @@ static void row_back(const struct labels *n, uint32_t row)
     }
 }
 
+static double logit_gradient(const struct labels *n, uint32_t row, uint32_t label)
+{
+    return n->b->labels.logits[(uint64_t)row * n->count + label];
+}
+
 /* Elements first .. end - 1 of a label's weight. */
 static void weight_back(const struct labels *n, uint32_t label, uint32_t first, uint32_t end,
                         float *gradient)
 {
     for (uint32_t row = 0; row < n->target->count; row++) {
-        const float dc = (float)n->b->labels.logits[(uint64_t)row * n->count + label],
+        const float dc = (float)logit_gradient(n, row, label),
                     *x = row_of(n, n->b->labels.x, row);
         for (uint32_t k = first; k < end; k++)
             gradient[k] += dc * x[k];
     }
 }
 
+/* A softmax over rows does not see the bias, whose gradient is 0: the sum in double keeps it so small that an optimiser
+   makes no steps out of its rounding. */
 static void bias_back(const struct labels *n, float *gradient)
 {
-    for (uint32_t row = 0; row < n->target->count; row++)
-        for (uint32_t c = 0; c < n->count; c++)
-            gradient[c] += (float)n->b->labels.logits[(uint64_t)row * n->count + c];
+    const bool over_rows = n->target->loss == LOSS_CHOICE || n->target->loss == LOSS_SPAN;
+    for (uint32_t c = 0; c < n->count; c++) {
+        double sum = 0;
+        for (uint32_t row = 0; row < n->target->count; row++)
+            if (over_rows)
+                sum += logit_gradient(n, row, c);
+            else
+                gradient[c] += (float)logit_gradient(n, row, c);
+        gradient[c] += (float)sum;
+    }
 }
 
 /* Gradients of the linear, and of what it reads. */
