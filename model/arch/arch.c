@@ -33,6 +33,17 @@ const struct arch_class *arch_class_find(const struct arch *a, const char *name)
     return NULL;
 }
 
+const struct arch_class *arch_class_ending(const struct arch *a, const char *end)
+{
+    const size_t ending = strlen(end);
+    for (const struct arch_class *c = a->classes; c->name; c++) {
+        const size_t length = strlen(c->name);
+        if (length >= ending && !strcmp(c->name + length - ending, end))
+            return c;
+    }
+    return NULL;
+}
+
 const struct arch_class *arch_class_of(const struct arch *a, uint32_t parts)
 {
     for (const struct arch_class *c = a->classes; c->name; c++)

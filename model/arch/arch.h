@@ -103,6 +103,8 @@ void arch_names(struct text *to);
 /* Null where it has no such class, or none with just these parts. */
 const struct arch_class *arch_class_find(const struct arch *a, const char *name);
 const struct arch_class *arch_class_of(const struct arch *a, uint32_t parts);
+/* The one whose name ends so: "ForQuestionAnswering"; null: there is none. */
+const struct arch_class *arch_class_ending(const struct arch *a, const char *end);
 /* A parameter's row; null where the architecture has none. */
 const struct parameter_row *arch_parameter(const struct arch *a, enum parameter_id id);
 /* The layer's block of this kind, and where its norm is. */

@@ -131,6 +131,34 @@ void weights_begin(const struct model_config *c, uint32_t parts, struct weights 
     free(list);
 }
 
+/* Takes the values of `from` over. */
+static void take_values(struct tensor *to, struct tensor *from)
+{
+    to->element = from->element;
+    to->data = from->data;
+    to->own = from->own;
+    from->own = NULL;
+}
+
+void weights_refit(struct weights *w, const struct model_config *c, uint32_t parts,
+                   uint32_t fresh)
+{
+    struct weights old = *w;
+    weights_begin(c, parts, w);
+    w->new_parts = 0;
+    for (uint32_t k = 0; k < w->n_tensors; k++) {
+        const struct parameter *p = &w->tensor[k].parameter;
+        struct tensor *from = weights_get(&old, p->id, p->layer);
+        if (from && from->data && !(p->part & fresh))
+            take_values(&w->tensor[k], from);
+        else
+            w->new_parts |= p->part;
+    }
+    for (uint32_t k = 0; k < old.n_tensors; k++)
+        free(old.tensor[k].own);
+    free(old.tensor);
+}
+
 int weights_read(const char *folder, struct model_config *c, struct weights *ret,
                  struct error *e)
 {

@@ -36,6 +36,10 @@ int weights_read(const char *folder, struct model_config *c, struct weights *ret
 /* For a new model: the tensors of the parts, all null. */
 void weights_begin(const struct model_config *c, uint32_t parts, struct weights *ret);
 void weights_finish(struct weights *w); /* a zeroed one is fine */
+/* For another class of the same encoder: the tensors become those of c and `parts`. Values stay, but of the parts `fresh`,
+   whose tensors are all null. */
+void weights_refit(struct weights *w, const struct model_config *c, uint32_t parts,
+                   uint32_t fresh);
 /* Adds a line to w->note. */
 void weights_note(struct weights *w, const char *format, ...)
     __attribute__((format(printf, 2, 3)));

@@ -1,15 +1,22 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "model/objective/objective.h"
 #include "model/objective/pretrain.h"
+
 #include <string.h>
 
-extern const struct objective objective_classify;
+/* of model/objective/tasks/ */
+extern const struct objective objective_classify, objective_regress, objective_choose,
+    objective_tokens, objective_span;
 
 /* clang-format off */
 const struct objective *const objectives[] = {
     &objective_mlm_nsp,
     &objective_mlm,
     &objective_classify,
+    &objective_regress,
+    &objective_choose,
+    &objective_tokens,
+    &objective_span,
     NULL,
 };
 /* clang-format on */

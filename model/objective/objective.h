@@ -8,6 +8,8 @@
 #include "model/gradients/gradients.h"
 
 struct objective;
+struct dataset; /* model/data/tasks/dataset.h */
+struct data_task;
 
 /* Data as an objective opened them: the first member of the objective's own struct. */
 struct objective_data {
@@ -23,7 +25,11 @@ struct objective_data {
 
 struct objective_source {
     const char *path;
-    bool held_out;                     /* the part for evaluation, where the data have one */
+    bool held_out; /* the part for evaluation, where the data have one */
+    const struct data_task
+        *task; /* of fine-tuning: how the files in the folder `path` are read; else null */
+    bool regression;                   /* its labels are numbers */
+    uint32_t max_length, overlap;      /* tokens of a text, of windows in common; 0: as usual */
     const struct tokenizer *tokenizer; /* of the model; null: it has none */
     uint32_t longest;                  /* tokens that the model takes */
     const struct objective_data *like; /* labels are numbered as there; null: anew */
@@ -62,10 +68,16 @@ struct objective {
     const struct objective *simpler; /* for models without some of these heads; null: none */
     uint32_t targets;
     double weight[TARGETS_MOST]; /* of the targets' means in the loss */
+    const char *
+        model_class; /* how its model class of transformers ends: the model gets a new head with
+                                    objective_data.labels. Null: heads stay as they are */
+    const char *problem; /* problem_type of config.json; null: none */
 
     /* Null with *e set. */
     struct objective_data *(*open)(const struct objective_source *s, struct error *e);
     void (*close)(struct objective_data *d); /* null is fine */
+    /* The examples that were opened as held out, which predictions are scored against. Null: there are none. */
+    const struct dataset *(*dataset)(const struct objective_data *d);
     /* Whether a model can be trained with the data; `path` is for messages. Null: any. */
     int (*check)(const struct objective_data *d, const char *path, const struct model_config *c,
                  struct error *e);

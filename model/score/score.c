@@ -130,3 +130,16 @@ int score_predictions(const struct dataset *d, const struct predictions *p,
         return score_answers(d, p, ret);
     return d->numbers ? score_numbers(d, p, ret) : score_classes(d, p, ret);
 }
+
+struct task_scores task_scores_of(const struct dataset *d, const struct predictions *p)
+{
+    struct task_scores s = {.chief = d->task->format == TASK_ANSWERS ? 1 : 0};
+    s.count = score_predictions(d, p, s.score);
+    return s;
+}
+
+void task_scores_text(const struct task_scores *s, struct text *to)
+{
+    for (int k = 0; k < s->count; k++)
+        text_add(to, "%s%s %.4f", k ? ", " : "", s->score[k].name, s->score[k].value);
+}

@@ -2,14 +2,14 @@
 /* Spans that answer questions. Question and text are tokenized once. A window is the question's tokens, some
    of the text's, and [SEP]. A text's answers are the best spans of all its windows. */
 #include "masks/base/memory.h"
+#include "model/base/windows.h"
 #include "model/engine/heads.h"
 #include "model/tasks/tasks.h"
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
-/* The defaults of BERT's run_squad.py. */
-enum { WINDOW_TOKENS = 384, OVERLAP = 128, QUESTION_TOKENS = 64, ANSWER_TOKENS = 30 };
+enum { ANSWER_TOKENS = 30 }; /* as in BERT's run_squad.py */
 
 struct window {
     uint32_t text, question; /* tokens before the text's */
@@ -21,7 +21,8 @@ struct answer {
     struct task_batches b; /* a sequence is a window */
     struct window *window;
     uint64_t tokens, token_ids_capacity, span_capacity;
-    uint32_t window_capacity, sequence_capacity, most; /* tokens of a window */
+    uint32_t window_capacity, sequence_capacity;
+    uint32_t most, overlap; /* tokens of a window, and of it in the next */
     struct task_spans *ret;
 };
 
@@ -52,17 +53,11 @@ static void add_window(struct answer *a, uint32_t text, const struct tokens *t,
 
 static void add_text(struct answer *a, uint32_t text, const struct tokens *t)
 {
-    uint32_t question = t->first_part, all = t->count - t->first_part - 1;
-    uint32_t most = a->most / 2 < QUESTION_TOKENS ? a->most / 2 : QUESTION_TOKENS;
-    question = question < most ? question : most;
-    uint32_t fits = a->most - question - 1;
-    uint32_t overlap = fits / 2 < OVERLAP ? fits / 2 : OVERLAP;
-    for (uint32_t first = 0;; first += fits - overlap) {
-        uint32_t left = all - first;
-        add_window(a, text, t, question, first, left < fits ? left : fits);
-        if (left <= fits)
-            return;
-    }
+    struct windows w =
+        windows_begin(a->most, a->overlap, t->first_part, t->count - t->first_part - 1);
+    uint32_t first, count;
+    while (windows_next(&w, &first, &count))
+        add_window(a, text, t, w.question, first, count);
 }
 
 /* Puts a span among the best of its text. Two windows may give the same span. */
@@ -162,16 +157,17 @@ static struct task_spans make_spans(uint32_t n, uint32_t top)
 int task_answer(const struct task_runner *t, const struct task_text *text, uint32_t n,
                 uint32_t top, struct task_spans *ret, struct error *e)
 {
-    enum { LEAST = 8 }; /* tokens of a window */
     const uint32_t longest = t->engine->longest, asked = t->options->max_length;
     const uint32_t wanted = asked ? asked : WINDOW_TOKENS;
-    struct answer a = {.g = t->engine, .most = wanted < longest ? wanted : longest};
+    struct answer a = {.g = t->engine,
+                       .most = wanted < longest ? wanted : longest,
+                       .overlap = t->options->overlap};
     struct task_visitor visitor = {read_batch, &a};
     if (check(t->engine, text, n, e) < 0)
         return -1;
-    if (a.most < LEAST)
+    if (a.most < WINDOW_LEAST)
         return error_set(e, ERROR_INPUT, "windows of %u tokens: at least %d are expected",
-                         a.most, LEAST);
+                         a.most, WINDOW_LEAST);
     struct task_spans s = make_spans(n, top);
     a.ret = &s;
     cut_windows(&a, text, n);

@@ -10,6 +10,7 @@ struct task_text {
 
 struct task_options {
     uint32_t max_length;     /* tokens; 0: what the model and its tokenizer take */
+    uint32_t overlap;        /* task_answer: tokens that two windows share; 0: 128 */
     uint32_t batch_tokens;   /* 0: 4096 */
     struct text_part prompt; /* goes before part a of each text; null bytes: none */
     void (*progress)(void *context, uint64_t done, uint64_t all); /* texts; null: nobody */
@@ -110,8 +111,7 @@ int task_classify(const struct task_runner *t, const struct task_batches *b,
 void task_labels_finish(struct task_labels *l);
 
 /* Where in text b the answer to question a stands. A text that is too long is read in windows of
-   o->max_length tokens (0: 384, or the positions). Windows overlap by 128 tokens, or by half of those of the
-   text where that is less. */
+   o->max_length tokens (0: 384, or the positions) that overlap by o->overlap; see model/base/windows.h. */
 struct task_span {
     uint32_t begin, end; /* bytes of b */
     float score;         /* logit of the start plus logit of the end */

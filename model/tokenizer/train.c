@@ -11,8 +11,8 @@ enum { MAX_WORD_CHARS = 100, N_SPECIAL = 5 };
 
 static const char *const special[N_SPECIAL] = {"[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"};
 
-struct trainer {
-    struct trainer_options options;
+struct vocabulary_trainer {
+    struct vocabulary_trainer_options options;
     struct word_rules rules;
     const struct unicode *unicode;
     struct words words;
@@ -22,9 +22,9 @@ struct trainer {
     uint32_t n_spellings;
 };
 
-struct trainer *trainer_new(const struct trainer_options *o)
+struct vocabulary_trainer *vocabulary_trainer_new(const struct vocabulary_trainer_options *o)
 {
-    struct trainer *t = memory_new(1, sizeof *t);
+    struct vocabulary_trainer *t = memory_new(1, sizeof *t);
     t->options = *o;
     t->unicode = unicode_get(UNICODE_HF);
     t->rules = (struct word_rules){.clean = true,
@@ -35,7 +35,7 @@ struct trainer *trainer_new(const struct trainer_options *o)
     return t;
 }
 
-void trainer_destroy(struct trainer *t)
+void vocabulary_trainer_destroy(struct vocabulary_trainer *t)
 {
     if (!t)
         return;
@@ -50,12 +50,12 @@ void trainer_destroy(struct trainer *t)
 
 static void count_word(void *context, const struct word *w)
 {
-    struct trainer *t = context;
+    struct vocabulary_trainer *t = context;
     if (w->chars <= MAX_WORD_CHARS)
         counts_add(&t->counts, w->bytes, w->size, 1);
 }
 
-void trainer_add(struct trainer *t, const char *text, uint32_t size)
+void vocabulary_trainer_add(struct vocabulary_trainer *t, const char *text, uint32_t size)
 {
     const struct word_splitter splitter = {t->unicode, &t->rules, count_word, t};
     words_split(&t->words, &splitter, text, 0, size);
@@ -97,7 +97,8 @@ static uint32_t char_size(const char *bytes, uint32_t size)
 }
 
 /* The characters that are kept become the first symbols, by code point (which is UTF-8's order). */
-static void choose_alphabet(struct trainer *t, const struct listed *word, uint32_t n_words)
+static void choose_alphabet(struct vocabulary_trainer *t, const struct listed *word,
+                            uint32_t n_words)
 {
     struct counts chars = {0};
     for (uint32_t k = 0; k < n_words; k++)
@@ -124,7 +125,7 @@ static uint32_t follow_text(const char *bytes, uint32_t size, char ret[8])
 }
 
 /* Whether every character is in the alphabet, which the symbols are so far. */
-static bool is_spelled(const struct trainer *t, const struct listed *w)
+static bool is_spelled(const struct vocabulary_trainer *t, const struct listed *w)
 {
     for (uint32_t at = 0, n; at < w->size; at += n) {
         n = char_size(w->bytes + at, w->size - at);
@@ -135,7 +136,8 @@ static bool is_spelled(const struct trainer *t, const struct listed *w)
 }
 
 /* Keeps the words that can be spelled, and makes symbols of the characters that continue a word. */
-static uint32_t choose_words(struct trainer *t, struct listed *word, uint32_t n_words)
+static uint32_t choose_words(struct vocabulary_trainer *t, struct listed *word,
+                             uint32_t n_words)
 {
     struct counts follow = {0};
     uint32_t kept = 0;
@@ -158,7 +160,7 @@ static uint32_t choose_words(struct trainer *t, struct listed *word, uint32_t n_
     return kept;
 }
 
-static struct spelling spell(const struct trainer *t, const struct listed *w)
+static struct spelling spell(const struct vocabulary_trainer *t, const struct listed *w)
 {
     struct spelling s = {.symbol = memory_new(MAX_WORD_CHARS, sizeof *s.symbol),
                          .count = w->count};
@@ -172,7 +174,7 @@ static struct spelling spell(const struct trainer *t, const struct listed *w)
     return s;
 }
 
-static void print(const struct trainer *t, struct text *out)
+static void print(const struct vocabulary_trainer *t, struct text *out)
 {
     for (int k = 0; k < N_SPECIAL; k++)
         text_add(out, "%s\n", special[k]);
@@ -182,7 +184,7 @@ static void print(const struct trainer *t, struct text *out)
     }
 }
 
-int trainer_finish(struct trainer *t, struct text *out, struct error *e)
+int vocabulary_trainer_finish(struct vocabulary_trainer *t, struct text *out, struct error *e)
 {
     uint32_t n_words = t->counts.n_items;
     struct listed *word = list(&t->counts, by_bytes);

@@ -6,21 +6,21 @@
 #include "masks/base/text.h"
 #include "model/tokenizer/words.h"
 
-struct trainer_options {
+struct vocabulary_trainer_options {
     uint32_t size;           /* tokens in all */
     uint32_t min_frequency;  /* pairs less frequent than this are not joined */
     uint32_t alphabet_limit; /* characters that are kept; words with a rarer one are left out */
     bool cased;
 };
 
-struct trainer;
-struct trainer *trainer_new(const struct trainer_options *o);
-void trainer_destroy(struct trainer *t);
+struct vocabulary_trainer;
+struct vocabulary_trainer *vocabulary_trainer_new(const struct vocabulary_trainer_options *o);
+void vocabulary_trainer_destroy(struct vocabulary_trainer *t);
 
 /* Counts the words of a line of less than 2^30 bytes. */
-void trainer_add(struct trainer *t, const char *text, uint32_t size);
+void vocabulary_trainer_add(struct vocabulary_trainer *t, const char *text, uint32_t size);
 
 /* Appends vocab.txt: [PAD] [UNK] [CLS] [SEP] [MASK], the characters by code point, those that continue
    a word, then the joined pieces in the order in which they were joined. The same text gives the same
    bytes, in whatever order its lines come. Fails where the size does not hold the characters. */
-int trainer_finish(struct trainer *t, struct text *out, struct error *e);
+int vocabulary_trainer_finish(struct vocabulary_trainer *t, struct text *out, struct error *e);

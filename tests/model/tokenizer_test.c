@@ -248,25 +248,26 @@ static void training_joins_the_most_frequent(void **state)
 {
     (void)state;
     const char text[] = "Low low low lower lower newest newest newest newest widest widest";
-    struct trainer_options o = {.size = 25, .min_frequency = 2, .alphabet_limit = 1000};
-    struct trainer *t = trainer_new(&o);
+    struct vocabulary_trainer_options o = {
+        .size = 25, .min_frequency = 2, .alphabet_limit = 1000};
+    struct vocabulary_trainer *t = vocabulary_trainer_new(&o);
     struct text out = {0};
     struct error e = {0};
-    trainer_add(t, text, sizeof text - 1);
-    assert_int_equal(trainer_finish(t, &out, &e), 0);
+    vocabulary_trainer_add(t, text, sizeof text - 1);
+    assert_int_equal(vocabulary_trainer_finish(t, &out, &e), 0);
     assert_string_equal(
         text_get(&out),
         "[PAD]\n[UNK]\n[CLS]\n[SEP]\n[MASK]\nd\ne\ni\nl\nn\no\nr\ns\nt\nw\n##d\n"
         "##e\n##i\n##o\n##r\n##s\n##t\n##w\n##es\n##est\n");
     text_finish(&out);
-    trainer_destroy(t);
+    vocabulary_trainer_destroy(t);
     o.size = 22;
-    t = trainer_new(&o);
-    trainer_add(t, text, sizeof text - 1);
-    assert_int_equal(trainer_finish(t, &out, &e), -1);
+    t = vocabulary_trainer_new(&o);
+    vocabulary_trainer_add(t, text, sizeof text - 1);
+    assert_int_equal(vocabulary_trainer_finish(t, &out, &e), -1);
     assert_string_equal(
         e.text, "22 tokens do not hold the text's characters: at least 23 are expected");
-    trainer_destroy(t);
+    vocabulary_trainer_destroy(t);
 }
 
 int main(void)

@@ -172,7 +172,7 @@ static void run_steps(const struct run_options *o, uint32_t steps)
     struct run_result result;
     struct error e = {0};
     steps_left = steps;
-    if (run_pretrain(o, &watch, &result, &e) < 0)
+    if (run_train(o, &watch, &result, &e) < 0)
         fail_msg("%s", e.text);
     assert_int_equal(far_arrays(), 0);
 }

@@ -11,6 +11,7 @@ int command_init(const struct options *o);
 int command_vocab(const struct options *o);
 int command_prep(const struct options *o);
 int command_pretrain(const struct options *o);
+int command_finetune(const struct options *o);
 int command_eval(const struct options *o);
 int command_importance(const struct options *o);
 int command_score(const struct options *o);

@@ -57,13 +57,26 @@ static const struct command commands[] = {
      "of what has alpha above 0, which all other commands use. The gradient of a key that is off is that of the price alone.",
      TRAINING_OPTIONS | LEARNING_OPTIONS | O(DATA) | O(RUN) | O(STEPS) | O(RUN_TOKENS) | O(MINUTES) | O(OBJECTIVE) | O(MLM_PROBABILITY) |
      O(MORE_POSITIONS) | O(MASK) | O(RUN_TRANSFORM) | O(DROP) | O(REPEATS), 1, 1, command_pretrain},
-    {"eval", "DIR", "the loss on the held-out part of a DATA folder",
-     "Masks are drawn once and for all: two models see the same. Accuracy is the share of masked tokens that are found, "
+    {"finetune", "DIR", "a model trained on a task, from the task's own files",
+     "DIR is any BERT or DistilBERT. FOLDER has train and dev files (and test) as the task has them; GLUE's names of folders and files are "
+     "found. The model gets the task's head, freshly initialised and listed on stderr unless DIR has it with the same labels. At the end of each epoch (and every "
+     "--eval-every steps) the dev file is predicted and scored; RUN holds the model that was best there by the first metric (SQuAD: F1), a "
+     "folder that transformers loads, with run.json, log.jsonl and state/ as of pretrain. --seeds N trains N times, with seeds from --seed on, "
+     "into RUN/seed-S; --grid trains each combination with the first seed into RUN/grid-.., and the seeds with the best. --drop random:K --repeats N: "
+     "RUN-1 to RUN-N. RUN/summary.json has mean, deviation and each of every metric. --resume goes on where a run was interrupted; runs "
+     "that are done end at once. The same bits for any number of threads.",
+     (TRAINING_OPTIONS & ~(O(RATE) | O(WARMUP) | O(SAVE_GRADIENTS))) | O(TUNE_RATE) | O(TUNE_WARMUP) | O(TASK) | O(TASK_DATA) | O(RUN) | O(EPOCHS) | O(STEPS) | O(MINUTES) | O(SEEDS) |
+     O(GRID) | O(LAYER_DECAY) | O(MAX_LENGTH) | O(STRIDE) | O(REGRESSION) | O(NULL_THRESHOLD) | O(CSV) | O(MORE_POSITIONS) | O(MASK) | O(RUN_TRANSFORM) |
+     O(DROP) | O(REPEATS), 1, 1, command_finetune},
+    {"eval", "DIR", "the loss on the held-out part of a DATA folder, or a task's metrics",
+     "With --task a model with a head for it predicts the dev file of FOLDER (--split test, train: those), and the task's metrics are printed, MNLI's of "
+     "both dev files; the predictions are those of `maskbert classify` and `answer`. --predictions writes them: JSONL {\"id\", \"prediction\", "
+     "\"probabilities\" in the order of id2label}, for SQuAD {id: text}. Without --task: masks are drawn once and for all: two models see the same. Accuracy is the share of masked tokens that are found, "
      "perplexity is exp of their mean loss, the MLM loss. --drop random:K draws by --seed, as in training: the same entries. "
      "Next sentences (NSP) are judged where DATA has pairs and the model a head for them, unless the run had --objective mlm. "
      "JSON: loss is the sum of mlm and nsp; nsp is null where it is not judged.",
-     O(DATA) | O(MLM_PROBABILITY) | O(MASK) | O(RUN_TRANSFORM) | O(DROP) | O(SEED) | O(RUN_DTYPE) | O(DEVICE) | O(THREADS) | O(JSON), 1, 1,
-     command_eval},
+     O(DATA) | O(MLM_PROBABILITY) | O(MASK) | O(RUN_TRANSFORM) | O(DROP) | O(SEED) | O(RUN_DTYPE) | O(DEVICE) | O(THREADS) | O(JSON) | O(TASK) |
+     O(MAX_LENGTH) | O(STRIDE) | O(REGRESSION) | O(NULL_THRESHOLD) | O(PREDICTIONS) | O(SPLIT_NAME), 1, 1, command_eval},
     {"score", "TASK PREDICTIONS GOLD", "a task's metrics, from files of any program",
      "TASK: cola sst-2 mrpc qqp sts-b mnli qnli rte wnli (GOLD is GLUE's TSV: its train or dev file; QQP's broken rows and MNLI's rows "
      "without a label are skipped and counted), squad1 squad2 (SQuAD's JSON), swag (CSV), text pair (TSV with a header text[, text2], label, or "

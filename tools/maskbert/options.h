@@ -112,6 +112,20 @@ enum option_id {
     OPTION_PRICED_BATCH, /* --batch of the times */
     OPTION_ONE_LAYER,    /* --layer, --head of a picture of one */
     OPTION_ONE_HEAD,
+    OPTION_TASK,
+    OPTION_TASK_DATA, /* --data FOLDER of a task */
+    OPTION_EPOCHS,
+    OPTION_SEEDS,
+    OPTION_GRID,
+    OPTION_LAYER_DECAY,
+    OPTION_STRIDE,
+    OPTION_REGRESSION,
+    OPTION_NULL_THRESHOLD,
+    OPTION_CSV,
+    OPTION_PREDICTIONS,
+    OPTION_SPLIT_NAME, /* --split dev|test */
+    OPTION_TUNE_RATE,  /* --lr with another default */
+    OPTION_TUNE_WARMUP,
     OPTION_COUNT
 };
 
@@ -151,6 +165,10 @@ struct options {
     uint64_t settle;
     double settle_share, threshold, lambda, mask_scale, mask_rate, mask_rate_ratio;
     bool film, dam_code, per_layer, symmetric, relaxed, leaks, bi_level;
+    const char *task, *grid, *predictions, *part;
+    uint32_t seeds, stride;
+    double epochs, layer_decay, null_threshold;
+    bool regression, csv, epochs_given, layer_decay_given, null_threshold_given;
     bool settle_share_given, threshold_given, settle_given, lambda_given, mask_scale_given,
         mask_rate_given, mask_rate_ratio_given;
 };

@@ -23,13 +23,13 @@ static int read_size(const struct options *o, uint32_t *ret, struct error *e)
     return 0;
 }
 
-static int read_text(struct trainer *t, struct error *e)
+static int read_text(struct vocabulary_trainer *t, struct error *e)
 {
     struct input_lines in = {0};
     int r;
     while ((r = input_next(&in, stdin, e)) == 0 && in.count)
         for (uint32_t k = 0; k < in.count; k++)
-            trainer_add(t, in.line[k].bytes, in.line[k].size);
+            vocabulary_trainer_add(t, in.line[k].bytes, in.line[k].size);
     input_finish(&in);
     return r;
 }
@@ -38,20 +38,20 @@ int command_vocab(const struct options *o)
 {
     struct error e = {0};
     struct text out = {0};
-    struct trainer_options options = {
+    struct vocabulary_trainer_options options = {
         .min_frequency = o->min_frequency ? o->min_frequency : DEFAULT_MIN_FREQUENCY,
         .alphabet_limit = ALPHABET_LIMIT,
         .cased = o->cased,
     };
     if (read_size(o, &options.size, &e) < 0)
         return command_fail(&e);
-    struct trainer *t = trainer_new(&options);
+    struct vocabulary_trainer *t = vocabulary_trainer_new(&options);
     int r = read_text(t, &e);
     if (r == 0)
-        r = trainer_finish(t, &out, &e);
+        r = vocabulary_trainer_finish(t, &out, &e);
     if (r == 0)
         r = file_write(o->output, text_get(&out), out.length, &e);
     text_finish(&out);
-    trainer_destroy(t);
+    vocabulary_trainer_destroy(t);
     return r < 0 ? command_fail(&e) : 0;
 }

@@ -22,7 +22,7 @@ enum task_metric {
     METRIC_ANSWERS = 16,    /* exact match and F1 */
 };
 
-enum { TASK_CLASSES = 4 };
+enum { TASK_CLASSES = 4, TASK_CHOICES = 4 }; /* CHOICES: endings of an example */
 
 struct data_task {
     const char *name;

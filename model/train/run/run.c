@@ -3,11 +3,13 @@
 #include "model/train/run/run.h"
 #include "masks/base/text.h"
 #include "model/train/flops.h"
-#include "model/train/pretrain/save_gradients.h"
+#include "model/train/run/pace.h"
 #include "model/train/run/run_save.h"
 #include "model/train/run/run_say.h"
+#include "model/train/run/run_score.h"
 #include "model/train/run/run_settle.h"
 #include "model/train/run/run_setup.h"
+#include "model/train/step/save_gradients.h"
 #include <inttypes.h>
 #include <math.h>
 #include <time.h>
@@ -19,13 +21,6 @@ static double now(void)
     return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
 }
 
-/* Running means of what people look at; they begin anew with each process. */
-struct pace {
-    double loss, mean[TARGETS_MOST], tokens, flops, seconds; /* sums with weights that fade */
-    double weight;
-    uint64_t steps;
-};
-
 struct loop {
     struct run *run;
     struct pace pace;
@@ -35,22 +30,11 @@ struct loop {
     uint64_t warned; /* the step of the last warning */
     bool evaluated;
     struct evaluation held_out; /* the last one */
+    struct task_scores scores;  /* of the last one, and of the best */
+    struct task_scores best;
 };
 
 /* ---- how far, how fast ---- */
-
-static void keep_pace(struct pace *p, const struct step_result *s, double flops, double seconds)
-{
-    const double stays = 0.98;
-    p->loss = stays * p->loss + s->loss;
-    for (uint32_t k = 0; k < TARGETS_MOST; k++)
-        p->mean[k] = stays * p->mean[k] + s->mean[k];
-    p->tokens = stays * p->tokens + (double)s->tokens;
-    p->flops = stays * p->flops + flops;
-    p->seconds = stays * p->seconds + seconds;
-    p->weight = stays * p->weight + 1;
-    p->steps++;
-}
 
 /* Of the run, 0 to 1. */
 static double share_done(const struct run *r)
@@ -58,21 +42,21 @@ static double share_done(const struct run *r)
     const struct run_options *o = &r->options;
     const double share = o->minutes > 0
                              ? r->facts.elapsed / (60 * o->minutes)
-                             : (double)r->facts.step / (double)r->pretrainer.schedule.steps;
+                             : (double)r->facts.step / (double)r->trainer.schedule.steps;
     return share < 1 ? share : 1;
 }
 
 static bool is_done(const struct run *r)
 {
     return r->options.minutes > 0 ? r->facts.elapsed >= 60 * r->options.minutes
-                                  : r->facts.step >= r->pretrainer.schedule.steps;
+                                  : r->facts.step >= r->trainer.schedule.steps;
 }
 
 /* With --minutes time takes the place of steps, in millionths of the run; a warm-up in steps stays one. */
 static double rate_of(const struct run *r, uint64_t step, double peak)
 {
     enum { PARTS = 1000000 };
-    struct schedule s = r->pretrainer.schedule;
+    struct schedule s = r->trainer.schedule;
     s.peak = peak;
     if (r->options.minutes <= 0)
         return schedule_rate(&s, step);
@@ -85,12 +69,6 @@ static double rate_of(const struct run *r, uint64_t step, double peak)
     return schedule_rate(&s, 1 + (uint64_t)(share_done(r) * (PARTS - 1)));
 }
 
-static void running_means(const struct pace *p, double ret[TARGETS_MOST])
-{
-    for (uint32_t k = 0; k < TARGETS_MOST; k++)
-        ret[k] = p->mean[k] / p->weight;
-}
-
 static void show(struct loop *l, double rate)
 {
     const struct run *r = l->run;
@@ -98,11 +76,11 @@ static void show(struct loop *l, double rate)
     const double share = share_done(r);
     if (!r->watch->progress || p->weight <= 0)
         return;
-    const double steps_left = (double)r->pretrainer.schedule.steps - (double)r->facts.step;
+    const double steps_left = (double)r->trainer.schedule.steps - (double)r->facts.step;
     struct run_progress progress = {
         .objective = r->options.objective,
         .step = r->facts.step,
-        .steps = r->options.minutes > 0 ? 0 : r->pretrainer.schedule.steps,
+        .steps = r->options.minutes > 0 ? 0 : r->trainer.schedule.steps,
         .loss = p->loss / p->weight,
         .rate = rate,
         .tokens_per_s = p->tokens / p->seconds,
@@ -111,7 +89,9 @@ static void show(struct loop *l, double rate)
         .share = share,
         .left = r->options.minutes > 0 ? 60 * r->options.minutes - r->facts.elapsed
                                        : steps_left * p->seconds / p->weight};
-    running_means(p, progress.mean);
+    if (l->scores.count)
+        progress.dev = l->scores.score[l->scores.chief];
+    pace_means(p, progress.mean);
     r->watch->progress(&progress);
 }
 
@@ -126,7 +106,7 @@ static void warn_of_plateau(struct loop *l)
         return;
     struct text line = {0};
     text_add(&line, "step %" PRIu64 ": ", r->facts.step);
-    running_means(&l->pace, mean);
+    pace_means(&l->pace, mean);
     if (o->plateau(r->data, mean, &line)) {
         run_say(r, text_get(&line));
         l->warned = r->facts.step;
@@ -171,7 +151,7 @@ static int log_step(struct loop *l, const struct step_result *s, double seconds,
         {"price_s", price},
     };
     log_line_add(&line, pace, sizeof pace / sizeof *pace);
-    if (r->pretrainer.learner)
+    if (r->trainer.learner)
         log_line_add(&line, mask, sizeof mask / sizeof *mask - (isnan(price) ? 1 : 0));
     return run_log_write(&r->log, NULL, NULL, line.field, line.count, e);
 }
@@ -197,7 +177,7 @@ static struct step_request next_step(const struct run *r)
 {
     const uint64_t step = r->facts.step + 1, last = run_learning_steps(r);
     struct step_request q = {.step = step, .rate = rate_of(r, step, r->options.rate)};
-    if (!r->pretrainer.learner)
+    if (!r->trainer.learner)
         return q;
     const double share = r->options.minutes > 0 ? share_done(r)
                          : last > 1             ? (double)(step - 1) / (double)(last - 1)
@@ -212,11 +192,11 @@ static int step(struct loop *l, struct step_result *s, struct error *e)
     struct run *r = l->run;
     const double begin = r->facts.elapsed;
     const struct step_request q = next_step(r);
-    if (run_settle(r, e) < 0 || pretrainer_step(&r->pretrainer, &q, s, e) < 0)
+    if (run_settle(r, e) < 0 || trainer_step(&r->trainer, &q, s, e) < 0)
         return -1;
     bring_up_to_date(l);
     const double seconds = fmax(r->facts.elapsed - begin, 1e-9),
-                 flops = batch_flops(r->engine, &r->pretrainer.batch->batch);
+                 flops = batch_flops(r->engine, &r->trainer.batch->batch);
     r->facts.step++;
     r->facts.tokens += s->tokens;
     r->facts.place += r->options.batch;
@@ -224,7 +204,7 @@ static int step(struct loop *l, struct step_result *s, struct error *e)
         return -1;
     if (!s->finite)
         return not_finite(r, e);
-    keep_pace(&l->pace, s, flops, seconds);
+    pace_keep(&l->pace, s, flops, seconds);
     return 0;
 }
 
@@ -236,20 +216,27 @@ static int evaluate(struct loop *l, struct error *e)
     struct evaluation v;
     if (r->watch->tell)
         r->watch->tell("evaluating");
-    if (pretrainer_evaluate(&r->pretrainer, r->held_out, &r->options.data_options, &v, e) < 0)
+    if (trainer_evaluate(&r->trainer, r->held_out, &r->options.data_options, &v, e) < 0 ||
+        run_score(r, &l->scores, e) < 0)
         return -1;
     l->held_out = v;
     l->evaluated = true;
-    run_say_evaluation(r, &v);
-    struct log_line line = begin_line(r, v.loss);
-    struct metric metric[METRICS_MOST];
-    log_line_add_metrics(&line, metric, v.objective->metrics(&v.losses, metric));
-    return run_log_write(&r->log, "eval", "held-out", line.field, line.count, e);
+    if (l->scores.count && run_score_is_best(r, &l->scores))
+        l->best = l->scores;
+    run_say_evaluation(r, &v, &l->scores);
+    return run_log_evaluation(r, &v, &l->scores, e);
 }
 
 static bool is_due(uint64_t every, uint64_t step)
 {
     return every && step % every == 0;
+}
+
+/* Did the last step reach the end of an epoch? */
+static bool ends_epoch(const struct run *r)
+{
+    const uint64_t place = r->facts.place, count = r->data->count;
+    return r->options.task && place / count > (place - r->options.batch) / count;
 }
 
 /* What is due at the run's end is done there. */
@@ -260,9 +247,10 @@ static int after_step(struct loop *l, double rate, struct error *e)
     show(l, rate);
     if (is_done(r))
         return 0;
-    if (is_due(r->options.eval_every, r->facts.step) && evaluate(l, e) < 0)
+    if ((ends_epoch(r) || is_due(r->options.eval_every, r->facts.step)) && evaluate(l, e) < 0)
         return -1;
-    if (is_due(r->options.save_every, r->facts.step) && run_save(r, e) < 0)
+    const bool is_best = r->options.task && r->facts.best_step == r->facts.step;
+    if ((is_best || is_due(r->options.save_every, r->facts.step)) && run_save(r, e) < 0)
         return -1;
     bring_up_to_date(l);
     return 0;
@@ -296,8 +284,13 @@ static struct run_result result_of(const struct loop *l, bool interrupted)
                              .loss = p->loss / p->weight,
                              .elapsed = f->elapsed,
                              .evaluated = l->evaluated,
-                             .held_out = l->held_out};
-    running_means(p, ret.mean);
+                             .held_out = l->held_out,
+                             .dev = l->best,
+                             .best = f->best,
+                             .best_step = f->best_step,
+                             .epoch_steps =
+                                 (double)l->run->data->count / l->run->options.batch};
+    pace_means(p, ret.mean);
     return ret;
 }
 
@@ -316,17 +309,19 @@ static int run_steps(struct loop *l, struct run_result *ret, struct error *e)
         return -1;
     *ret = result_of(l, stop);
     if (!stop && r->options.save_gradients && r->facts.step > first)
-        return gradients_save(r->options.save_gradients, &r->pretrainer, &s, e);
+        return gradients_save(r->options.save_gradients, &r->trainer, &s, e);
     return 0;
 }
 
 static int begin_again(struct run *r, struct error *e)
 {
-    return r->saved && run_save_model(r, e) < 0 ? -1 : run_log_event(r, "resume", e);
+    if (r->saved && run_model_is_newest(r) && run_save_model(r, e) < 0)
+        return -1;
+    return run_log_event(r, "resume", e);
 }
 
-int run_pretrain(const struct run_options *o, const struct run_watch *w, struct run_result *ret,
-                 struct error *e)
+int run_train(const struct run_options *o, const struct run_watch *w, struct run_result *ret,
+              struct error *e)
 {
     struct run r;
     struct loop l = {.run = &r};

@@ -2,8 +2,9 @@
 /* Training from a model and data to a RUN folder: a model that transformers loads at any time, with
    run.json, log.jsonl and state/ beside it. */
 #pragma once
-#include "model/train/pretrain/pretrainer.h"
-#include "model/train/pretrain/run_options.h"
+#include "model/score/score.h"
+#include "model/train/step/run_options.h"
+#include "model/train/step/trainer.h"
 
 struct run_progress {
     uint64_t step, steps; /* 0 steps: the time decides */
@@ -13,6 +14,7 @@ struct run_progress {
     double tokens_per_s, mfu;        /* of the last steps; mfu NaN where no peak is known */
     double share, left;              /* of the run that is done; seconds that are left */
     bool due;                        /* for a line that stays: see run_line_due() */
+    struct score dev;                /* of fine-tuning, the last one; null name: none yet */
 };
 
 struct run_watch {
@@ -32,9 +34,14 @@ struct run_result {
     bool
         evaluated; /* in this process: on the held-out samples, after the last step or before it */
     struct evaluation held_out;
+    /* Of fine-tuning: */
+    struct task_scores dev; /* of the best step, where it was in this process */
+    double best;            /* the metric that decides, at the best step */
+    uint64_t best_step;
+    double epoch_steps; /* of an epoch */
 };
 
 /* ERROR_FALSE: a loss or a parameter was not finite, and the last state that was saved stays. ERROR_UNAVAILABLE: what had
    to be written could not be; the state before it stays. */
-int run_pretrain(const struct run_options *o, const struct run_watch *w, struct run_result *ret,
-                 struct error *e);
+int run_train(const struct run_options *o, const struct run_watch *w, struct run_result *ret,
+              struct error *e);

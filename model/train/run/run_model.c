@@ -1,28 +1,104 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "model/train/run/run_model.h"
+#include "masks/base/text.h"
 #include "model/arch/arch.h"
 #include "model/checkpoint/init.h"
 #include "model/checkpoint/save.h"
 #include "model/kernels/encoder_attention.h"
 #include "model/mask/drop.h"
 #include "model/mask/model_mask.h"
+#include <stdio.h>
+#include <string.h>
 
-/* A model class with the heads that training needs. */
-static int name_architecture(struct model_config *c, uint32_t needed, struct error *e)
+/* ---- the class ---- */
+
+/* Another class for the same model. *c is replaced. */
+static int name_class(struct model_config *c, const char *name, struct error *e)
 {
-    if ((config_parts(c) & needed) == needed)
-        return 0;
-    const struct arch_class *class = arch_class_of(c->arch, PART_ENCODER | needed);
-    if (!class)
-        return error_set(e, ERROR_INPUT, "%s has no model class with these heads",
-                         c->arch->title);
     json_t *json = json_incref(c->json);
-    json_object_set_new(json, "architectures", json_pack("[s]", class->name));
+    json_object_set_new(json, "architectures", json_pack("[s]", name));
     config_finish(c);
     int r = config_parse(json, c, e);
     json_decref(json);
     return r;
 }
+
+/* A model class with the heads that training needs. */
+static int name_heads(struct model_config *c, uint32_t needed, struct error *e)
+{
+    if ((config_parts(c) & needed) == needed)
+        return 0;
+    const struct arch_class *class = arch_class_of(c->arch, PART_ENCODER | needed);
+    return class ? name_class(c, class->name, e)
+                 : error_set(e, ERROR_INPUT, "%s has no model class with these heads",
+                             c->arch->title);
+}
+
+/* ---- a new head ---- */
+
+static bool same_labels(const struct model_config *c, const struct objective_data *d)
+{
+    char buffer[24];
+    if (c->labels != d->labels)
+        return false;
+    for (uint32_t k = 0; d->label && k < d->labels; k++)
+        if (strcmp(config_label(c, k, buffer), d->label[k]) != 0)
+            return false;
+    return true;
+}
+
+static void set_labels(json_t *json, const struct objective_data *d)
+{
+    json_t *name = json_object(), *number = json_object();
+    char digits[24];
+    for (uint32_t k = 0; d->label && k < d->labels; k++) {
+        snprintf(digits, sizeof digits, "%u", k);
+        json_object_set_new(name, digits, json_string(d->label[k]));
+        json_object_set_new(number, d->label[k], json_integer(k));
+    }
+    json_object_del(json, "num_labels");
+    json_object_del(json, "id2label");
+    json_object_del(json, "label2id");
+    if (d->label)
+        json_object_update(json, json_pack("{s:o, s:o}", "id2label", name, "label2id", number));
+    else if (d->labels)
+        json_object_set_new(json, "num_labels", json_integer(d->labels));
+}
+
+static void say_new(const struct weights *w, void (*say)(const char *line))
+{
+    struct text line = {0};
+    const char *before = "newly initialised: ";
+    for (uint32_t k = 0; k < w->n_tensors; k++)
+        if (!w->tensor[k].data) {
+            text_add(&line, "%s%s", before, w->tensor[k].parameter.name);
+            before = ", ";
+        }
+    if (line.length && say)
+        say(text_get(&line));
+    text_finish(&line);
+}
+
+/* The class of the objective with the data's labels. A head of the same class and labels goes on with its weights. */
+static int give_head(struct model_config *c, struct weights *w, const struct objective *o,
+                     const struct objective_data *d, struct error *e)
+{
+    const struct arch_class *class = arch_class_ending(c->arch, o->model_class);
+    if (!class)
+        return error_set(e, ERROR_INPUT, "%s has no model class that ends with %s",
+                         c->arch->title, o->model_class);
+    const bool same = !strcmp(c->architecture, class->name) && same_labels(c, d);
+    set_labels(c->json, d);
+    json_object_del(c->json, "problem_type");
+    if (o->problem)
+        json_object_set_new(c->json, "problem_type", json_string(o->problem));
+    if (name_class(c, class->name, e) < 0)
+        return -1;
+    weights_refit(w, c, class->parts, same ? 0 : PART_CLASSIFIER | PART_SPAN);
+    return 0;
+}
+
+/* ---- positions, mask ---- */
 
 static int resize(const struct run_options *o, struct model_config *c, struct weights *w,
                   struct error *e)
@@ -73,26 +149,45 @@ static int write_mask(const struct run_options *o, const char *folder, struct mo
     return r;
 }
 
+/* Longer texts are read by windows, not cut: then --max-length is not the tokenizer's limit. */
+static bool is_read_by_windows(const struct run_options *o)
+{
+    return o->objective->parts & PART_SPAN;
+}
+
 static int write_all(const struct run_options *o, const char *folder, struct model_config *c,
                      struct weights *w, struct error *e)
 {
+    const uint32_t tokens = o->positions                        ? o->positions
+                            : o->task && !is_read_by_windows(o) ? o->max_length
+                                                                : 0;
     weights_initialise(w, c, c->initializer_range, o->seed);
     if (resize(o, c, w, e) < 0 || write_mask(o, folder, c, e) < 0 ||
-        model_copy_rest(o->model, folder, o->positions, e) < 0)
+        model_copy_rest(o->model, folder, tokens, e) < 0)
         return -1;
     return model_save(folder, c, w, ELEMENT_F32, e);
 }
 
-int run_model_write(const struct run_options *o, const char *folder, uint32_t parts,
+static int prepare(const struct run_options *o, const struct objective_data *d,
+                   struct model_config *c, struct weights *w, struct error *e)
+{
+    const struct objective *objective = o->objective;
+    if (config_read(o->model, c, e) < 0 ||
+        (!objective->model_class && name_heads(c, objective->parts, e) < 0) ||
+        weights_read(o->model, c, w, e) < 0)
+        return -1;
+    return objective->model_class ? give_head(c, w, objective, d, e) : 0;
+}
+
+int run_model_write(const struct run_options *o, const char *folder,
+                    const struct objective_data *d, void (*say)(const char *line),
                     struct error *e)
 {
     struct model_config c = {0};
     struct weights w = {0};
-    int r = config_read(o->model, &c, e);
-    if (r == 0)
-        r = name_architecture(&c, parts, e);
-    if (r == 0)
-        r = weights_read(o->model, &c, &w, e);
+    int r = prepare(o, d, &c, &w, e);
+    if (r == 0 && o->task)
+        say_new(&w, say);
     if (r == 0)
         r = write_all(o, folder, &c, &w, e);
     weights_finish(&w);

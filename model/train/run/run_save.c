@@ -87,10 +87,16 @@ static int check_finite(struct run *r, const struct train_state *s, struct error
     return finite ? 0 : not_finite(r, e);
 }
 
+bool run_model_is_newest(const struct run *r)
+{
+    return !r->options.task || r->facts.best_step == r->facts.step;
+}
+
 /* What the first rank writes. */
 static int write_all(struct run *r, const struct snapshot_of *of, struct error *e)
 {
-    if (snapshot_write(r->folder.path, &r->facts, of, e) < 0 || run_save_model(r, e) < 0)
+    if (snapshot_write(r->folder.path, &r->facts, of, e) < 0 ||
+        (run_model_is_newest(r) && run_save_model(r, e) < 0))
         return -1;
     snapshot_prune(r->folder.path, r->options.keep);
     return run_log_event(r, "save", e);
@@ -98,7 +104,7 @@ static int write_all(struct run *r, const struct snapshot_of *of, struct error *
 
 int run_save(struct run *r, struct error *e)
 {
-    const struct comm *comm = r->pretrainer.comm;
+    const struct comm *comm = r->trainer.comm;
     const struct snapshot_of of = {r->state, r->learner ? &r->learner->alpha : NULL, r->engine};
     if (check_finite(r, of.state, e) < 0 || (of.alpha && check_finite(r, of.alpha, e) < 0))
         return -1;

@@ -21,11 +21,20 @@ bool run_line_due(double elapsed, double *last)
     return due;
 }
 
-void run_say_evaluation(const struct run *r, const struct evaluation *v)
+void run_say_evaluation(const struct run *r, const struct evaluation *v,
+                        const struct task_scores *s)
 {
     struct text line = {0};
-    text_add(&line, "step %" PRIu64 ": held-out ", r->facts.step);
+    text_add(&line, "step %" PRIu64 ": ", r->facts.step);
+    if (r->options.task)
+        text_add(&line, "epoch %.2f: dev ", (double)r->facts.place / (double)r->data->count);
+    else
+        text_add(&line, "held-out ");
     v->objective->text(&v->losses, &line);
+    text_add(&line, "%s", s->count ? ", " : "");
+    task_scores_text(s, &line);
+    if (s->count && r->facts.best_step == r->facts.step)
+        text_add(&line, " (best so far)");
     run_say(r, text_get(&line));
     text_finish(&line);
 }

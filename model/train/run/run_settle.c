@@ -9,7 +9,7 @@ enum { PRICE_EVERY = 10 }; /* steps */
 
 uint64_t run_learning_steps(const struct run *r)
 {
-    return r->pretrainer.schedule.steps - r->options.learn.settle;
+    return r->trainer.schedule.steps - r->options.learn.settle;
 }
 
 bool run_has_settled(const struct run *r, const struct snapshot *s)
@@ -63,7 +63,7 @@ static struct settle_request make_request(const struct run *r)
 int run_price(struct run *r, double *ret, struct error *e)
 {
     const struct settle_request q = make_request(r);
-    const struct learner *l = r->pretrainer.learner;
+    const struct learner *l = r->trainer.learner;
     *ret = (double)NAN;
     if (!l || (r->facts.step - 1) % PRICE_EVERY)
         return 0;
@@ -75,13 +75,13 @@ int run_settle(struct run *r, struct error *e)
     const struct run_options *o = &r->options;
     const struct settle_request q = make_request(r);
     struct settled s;
-    if (!r->pretrainer.learner || !o->learn.settle || r->facts.step < run_learning_steps(r))
+    if (!r->trainer.learner || !o->learn.settle || r->facts.step < run_learning_steps(r))
         return 0;
     if (r->watch->tell)
         r->watch->tell("settling on a mask");
     if (settle(r->learner, r->engine, &q, &s, e) < 0 ||
         learner_save(r->learner, r->folder.path, e) < 0 || compile(r, e) < 0)
         return -1;
-    r->pretrainer.learner = NULL;
+    r->trainer.learner = NULL;
     return write_event(r, &s, e);
 }

@@ -2,9 +2,9 @@
 #include "model/train/run/run_setup.h"
 #include "masks/base/memory.h"
 #include "masks/base/text.h"
-#include "model/arch/arch.h"
 #include "model/checkpoint/json.h"
 #include "model/train/flops.h"
+#include "model/train/run/run_data.h"
 #include "model/train/run/run_model.h"
 #include "model/train/run/run_settle.h"
 #include <inttypes.h>
@@ -18,113 +18,6 @@ static void tell(const struct run *r, const char *step)
 {
     if (r->watch->tell)
         r->watch->tell(step);
-}
-
-/* ---- data ---- */
-
-/* Where the options name no objective the data do: pre-training opens them. */
-static const struct objective *objective_of(const struct run *r)
-{
-    const struct objective *o = r->options.objective;
-    return o ? o : r->data ? r->data->natural : objective_find("mlm");
-}
-
-static struct objective_data *open_part(const struct run *r, const char *folder,
-                                        const struct model_config *c, bool held_out,
-                                        struct error *e)
-{
-    struct tokenizer *t = NULL;
-    if (path_exists(folder, "tokenizer.json") || path_exists(folder, "vocab.txt")) {
-        t = tokenizer_load(folder, TOKENIZER_HF, e);
-        if (!t)
-            return NULL;
-    }
-    const struct objective_source source = {
-        .path = r->options.data,
-        .held_out = held_out,
-        .tokenizer = t,
-        .longest = r->options.positions ? r->options.positions : c->positions,
-        .like = r->data};
-    struct objective_data *d = objective_of(r)->open(&source, e);
-    tokenizer_destroy(t);
-    return d;
-}
-
-static int check_data(const struct run *r, const struct model_config *c, struct error *e)
-{
-    const struct objective_data *h = r->data;
-    const struct objective *o = objective_of(r);
-    const uint32_t positions = r->options.positions ? r->options.positions : c->positions;
-    if (h->vocabulary > c->vocabulary)
-        return error_set(e, ERROR_INPUT, "%s: made with %u tokens, the model has %u",
-                         r->options.data, h->vocabulary, c->vocabulary);
-    if (h->length > positions)
-        return error_set(e, ERROR_INPUT,
-                         "%s: samples of %u tokens, the model has %u positions; --positions %u "
-                         "extends them",
-                         r->options.data, h->length, positions, h->length);
-    return o->check ? o->check(h, r->options.data, c, e) : 0;
-}
-
-/* The objective, or a simpler one if the architecture lacks some of its heads. */
-static const struct objective *fitting(const struct objective *o, const struct arch *a)
-{
-    uint32_t has = 0;
-    for (const struct parameter_row *row = a->after; row->name; row++)
-        has |= row->part;
-    while ((o->parts & ~has) && o->simpler)
-        o = o->simpler;
-    return o;
-}
-
-/* What the options leave to the model and the data. */
-static void resolve(struct run *r, const struct model_config *c)
-{
-    struct run_options *o = &r->options;
-    if (o->hidden_dropout < 0)
-        o->hidden_dropout = o->overfit ? 0 : c->hidden_dropout;
-    if (o->attention_dropout < 0)
-        o->attention_dropout = o->overfit ? 0 : c->attention_dropout;
-    if (!o->objective)
-        o->objective = fitting(objective_of(r), c->arch);
-    const double of_step = (double)r->data->tokens / (double)r->data->count * o->batch;
-    r->pretrainer.schedule = (struct schedule){
-        .decay = o->decay,
-        .peak = o->rate,
-        .warmup = o->warmup,
-        .steps = o->tokens ? (uint64_t)fmax(1, ceil((double)o->tokens / of_step)) : o->steps};
-}
-
-static int check_settling(const struct run *r, struct error *e)
-{
-    const struct learn_options *o = &r->options.learn;
-    const uint64_t steps = r->pretrainer.schedule.steps, most = o->alpha ? steps : steps - 1;
-    return o->settle > most
-               ? error_set(e, ERROR_INPUT,
-                           "--settle %" PRIu64 ": %s the run's %" PRIu64 " steps are expected",
-                           o->settle, o->alpha ? "at most" : "fewer than", steps)
-               : 0;
-}
-
-static int open_data(struct run *r, const char *model, struct error *e)
-{
-    struct model_config c = {0};
-    int result = config_read(model, &c, e);
-    if (result == 0) {
-        tell(r, "reading data");
-        r->data = open_part(r, model, &c, false, e);
-        result = r->data ? check_data(r, &c, e) : -1;
-    }
-    if (result == 0 && r->options.eval_every) {
-        r->held_out = open_part(r, model, &c, true, e);
-        result = r->held_out ? 0 : error_prefix(e, "--eval-every");
-    }
-    if (result == 0) {
-        resolve(r, &c);
-        result = check_settling(r, e);
-    }
-    config_finish(&c);
-    return result;
 }
 
 /* ---- options ---- */
@@ -208,9 +101,11 @@ static int load_engine(struct run *r, const struct snapshot *s, struct error *e)
     tell(r, NULL);
     if (!r->engine || train_state_new(r->engine, &r->state, e) < 0)
         return -1;
+    if (o->layer_decay > 0)
+        train_state_layer_decay(r->state, o->layer_decay);
     if (has_alpha && learner_new(&o->learn, r->engine, o->seed, &r->learner, e) < 0)
         return -1;
-    r->pretrainer.learner = learns ? r->learner : NULL;
+    r->trainer.learner = learns ? r->learner : NULL;
     if (has_alpha && !s->kernel && o->learn.alpha && read_alpha(r->learner, e) < 0)
         return -1;
     return has_alpha && !learns ? learner_read_fixed(r->learner, r->folder.path, e) : 0;
@@ -239,6 +134,8 @@ static int apply_state(struct run *r, const struct snapshot *s, struct error *e)
     r->facts.tokens = s->facts.tokens;
     r->facts.place = s->facts.place;
     r->facts.elapsed = s->facts.elapsed;
+    r->facts.best = s->facts.best;
+    r->facts.best_step = s->facts.best_step;
     return snapshot_apply(s, r->state, r->learner ? &r->learner->alpha : NULL, e);
 }
 
@@ -251,13 +148,13 @@ static int make_ready(struct run *r, const struct snapshot *s, struct error *e)
         return -1;
     if (engine_repack(r->engine, e) < 0)
         return -1;
-    r->pretrainer.engine = r->engine;
-    r->pretrainer.state = r->state;
-    r->pretrainer.comm = r->options.comm;
-    r->pretrainer.objective = r->options.objective;
-    r->pretrainer.data = r->data;
-    r->pretrainer.options = &r->options;
-    pretrainer_begin(&r->pretrainer);
+    r->trainer.engine = r->engine;
+    r->trainer.state = r->state;
+    r->trainer.comm = r->options.comm;
+    r->trainer.objective = r->options.objective;
+    r->trainer.data = r->data;
+    r->trainer.options = &r->options;
+    trainer_begin(&r->trainer);
     r->peak = machine_peak(r->engine);
     return run_log_open(&r->log, r->folder.path, e);
 }
@@ -267,11 +164,11 @@ static int make_ready(struct run *r, const struct snapshot *s, struct error *e)
 static int begin_new(struct run *r, struct error *e)
 {
     const struct snapshot none = {0};
-    if (open_data(r, r->options.model, e) < 0 ||
+    if (run_data_open(r, r->options.model, e) < 0 ||
         run_folder_begin(r->options.run, &r->folder, e) < 0)
         return -1;
     make_json(r);
-    if (run_model_write(&r->options, r->folder.path, r->options.objective->parts, e) < 0 ||
+    if (run_model_write(&r->options, r->folder.path, r->data, r->watch->say, e) < 0 ||
         write_json(r, e) < 0 || make_ready(r, &none, e) < 0 ||
         (r->learner && learner_save(r->learner, r->folder.path, e) < 0))
         return -1;
@@ -292,7 +189,7 @@ static int begin_again(struct run *r, struct error *e)
 {
     struct snapshot s = {0};
     if (run_folder_open(r->options.run, &r->folder, e) < 0 ||
-        open_data(r, r->folder.path, e) < 0)
+        run_data_open(r, r->folder.path, e) < 0)
         return -1;
     make_json(r);
     if (compare_json(r, e) < 0 || compare_model(r, e) < 0 ||
@@ -323,7 +220,8 @@ int run_setup(const struct run_options *o, const struct run_watch *w, struct run
 void run_finish(struct run *r)
 {
     run_log_close(&r->log);
-    pretrainer_finish(&r->pretrainer);
+    trainer_finish(&r->trainer);
+    engine_workspace_finish(&r->workspace);
     train_state_destroy(r->state);
     learner_destroy(r->learner);
     engine_destroy(r->engine);

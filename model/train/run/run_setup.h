@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Inside a run: all that it needs, made ready for the first step, new or from a state. */
 #pragma once
-#include "model/train/pretrain/pretrainer.h"
 #include "model/train/run/run.h"
 #include "model/train/run/run_folder.h"
 #include "model/train/run/run_log.h"
-#include "model/train/run/snapshot.h"
+#include "model/train/snapshot/snapshot.h"
+#include "model/train/step/trainer.h"
 
 struct run {
     struct run_options options; /* resolved */
@@ -15,7 +15,8 @@ struct run {
     struct engine *engine;
     struct train_state *state;
     struct learner *learner; /* null: the mask is fixed */
-    struct pretrainer pretrainer;
+    struct trainer trainer;
+    struct engine_workspace workspace; /* of predictions on the dev file */
     struct run_log log;
     struct snapshot_facts facts; /* where the run stands */
     json_t *json;                /* of the options */

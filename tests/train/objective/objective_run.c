@@ -43,7 +43,7 @@ int main(int argc, char **argv)
         fprintf(stderr, "%s: no such objective\n", argv[1]);
         return 2;
     }
-    if (run_pretrain(&o, &watch, &result, &e) < 0) {
+    if (run_train(&o, &watch, &result, &e) < 0) {
         fprintf(stderr, "%s\n", e.text);
         return (int)e.kind;
     }

@@ -2,7 +2,7 @@
 /* An objective for tests: words and next sentences of random tokens, for models of random_model(). Parts of a batch have
    different numbers of words. A batch has at most 32 sequences. */
 #pragma once
-#include "model/train/pretrain/pretrainer.h"
+#include "model/train/step/trainer.h"
 
 extern const struct objective random_objective;
 extern const struct objective_data random_data;

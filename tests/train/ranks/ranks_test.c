@@ -49,7 +49,7 @@ DEFINE_SUM(sum_u64, uint64_t)
 struct rank {
     struct comm comm;
     struct run_options options;
-    struct pretrainer trainer;
+    struct trainer trainer;
     struct step_result step[STEPS];
     struct evaluation held_out; /* before the first step */
     float *gradient[STEPS];
@@ -66,7 +66,7 @@ static void must(int r, const struct error *e)
 
 static void rank_begin(struct rank *r, const struct learn_options *learn)
 {
-    struct pretrainer *t = &r->trainer;
+    struct trainer *t = &r->trainer;
     const bool learns = learn->kind != LEARN_NOTHING;
     struct error e = {0};
     const struct engine_options options = {.mask = learns ? "dense" : "longformer(5,2)",
@@ -89,7 +89,7 @@ static void rank_begin(struct rank *r, const struct learn_options *learn)
     if (learns)
         must(learner_new(learn, t->engine, 5, &t->learner, &e), &e);
     must(engine_repack(t->engine, &e), &e);
-    pretrainer_begin(t);
+    trainer_begin(t);
 }
 
 static void rank_end(struct rank *r)
@@ -98,7 +98,7 @@ static void rank_end(struct rank *r)
         free(r->gradient[k]);
         free(r->d_alpha[k]);
     }
-    pretrainer_finish(&r->trainer);
+    trainer_finish(&r->trainer);
     learner_destroy(r->trainer.learner);
     train_state_destroy(r->trainer.state);
     engine_destroy(r->trainer.engine);
@@ -106,10 +106,10 @@ static void rank_end(struct rank *r)
 
 static int take_step(struct rank *r, int k)
 {
-    const struct pretrainer *t = &r->trainer;
+    const struct trainer *t = &r->trainer;
     const struct step_request q = {
         .step = (uint64_t)k + 1, .rate = 1e-3, .mask_rate = 1e-2, .tau = 1};
-    if (pretrainer_step(&r->trainer, &q, &r->step[k], &r->error) < 0)
+    if (trainer_step(&r->trainer, &q, &r->step[k], &r->error) < 0)
         return -1;
     r->gradient[k] = state_gradient(t->state);
     if (t->learner)
@@ -122,8 +122,8 @@ static void *run(void *of)
 {
     struct rank *r = of;
     if (!random_spoilt)
-        r->result = pretrainer_evaluate(&r->trainer, &random_data, &r->options.data_options,
-                                        &r->held_out, &r->error);
+        r->result = trainer_evaluate(&r->trainer, &random_data, &r->options.data_options,
+                                     &r->held_out, &r->error);
     for (int k = 0; k < STEPS && r->result == 0; k++)
         r->result = take_step(r, k);
     return NULL;

@@ -2,8 +2,9 @@
 /* maskbert eval: the loss on the held-out part of a DATA folder. */
 #include "model/checkpoint/json.h"
 #include "model/objective/pretrain.h"
-#include "model/train/pretrain/pretrainer.h"
+#include "model/train/step/trainer.h"
 #include "tools/maskbert/command.h"
+#include "tools/maskbert/finetune/eval_task.h"
 #include "tools/maskbert/session.h"
 #include <jansson.h>
 #include <stdio.h>
@@ -11,10 +12,10 @@
 
 #define DEFAULT_PROBABILITY 0.15
 
-/* A pretrainer that takes no step. */
+/* A trainer that takes no step. */
 struct held_out {
     struct run_options options;
-    struct pretrainer pretrainer;
+    struct trainer trainer;
     struct objective_data *data;
 };
 
@@ -26,20 +27,20 @@ static int load_engine(const struct options *o, struct held_out *h, struct error
                                      .drop_seed = o->seed,
                                      .threads = o->threads,
                                      .device = o->device,
-                                     .parts = h->pretrainer.objective->parts,
+                                     .parts = h->trainer.objective->parts,
                                      .progress = session_tell,
                                      .trains = true};
     if (session_dtype(o, &options.dtype, e) < 0)
         return -1;
-    h->pretrainer.engine = engine_load(o->argument, &options, e);
+    h->trainer.engine = engine_load(o->argument, &options, e);
     session_tell(NULL);
-    return h->pretrainer.engine ? 0 : -1;
+    return h->trainer.engine ? 0 : -1;
 }
 
 static int check_data(const struct options *o, const struct held_out *h, struct error *e)
 {
     const struct shard_header *header = pretrain_samples(h->data)->header;
-    const struct engine *g = h->pretrainer.engine;
+    const struct engine *g = h->trainer.engine;
     if (header->length > g->longest)
         return error_set(e, ERROR_INPUT, "%s: samples of %u tokens, the model has %u positions",
                          o->data, header->length, g->longest);
@@ -87,14 +88,14 @@ static int open_all(const struct options *o, struct held_out *h, struct error *e
         objective_mlm.open(&(struct objective_source){.path = o->data, .held_out = true}, e);
     if (!h->data || find_pairs(o, pretrain_samples(h->data), &pairs, e) < 0)
         return -1;
-    struct pretrainer *p = &h->pretrainer;
+    struct trainer *p = &h->trainer;
     p->objective = pairs ? &objective_mlm_nsp : &objective_mlm;
     p->options = &h->options;
     h->options.batch = 1;
     if (load_engine(o, h, e) < 0 || check_data(o, h, e) < 0 ||
         train_state_new(p->engine, &p->state, e) < 0)
         return -1;
-    pretrainer_begin(p);
+    trainer_begin(p);
     return 0;
 }
 
@@ -121,9 +122,9 @@ static void print_json(const struct evaluation *v)
 
 static void close_all(struct held_out *h)
 {
-    pretrainer_finish(&h->pretrainer);
-    train_state_destroy(h->pretrainer.state);
-    engine_destroy(h->pretrainer.engine);
+    trainer_finish(&h->trainer);
+    train_state_destroy(h->trainer.state);
+    engine_destroy(h->trainer.engine);
     objective_mlm.close(h->data);
 }
 
@@ -133,7 +134,8 @@ static int evaluate(const struct options *o, struct held_out *h, struct evaluati
     const double probability =
         o->mlm_probability_given ? o->mlm_probability : DEFAULT_PROBABILITY;
     if (!o->data)
-        return error_set(e, ERROR_INPUT, "eval: --data DATA is expected");
+        return error_set(e, ERROR_INPUT,
+                         "eval: --data DATA is expected, or --task TASK --data FOLDER");
     if (!(probability > 0 && probability < 1))
         return error_set(e, ERROR_INPUT,
                          "--mlm-probability %g: above 0 and below 1 is expected", probability);
@@ -143,7 +145,7 @@ static int evaluate(const struct options *o, struct held_out *h, struct evaluati
         return -1;
     session_tell("evaluating");
     const struct objective_options settings = {.mlm_probability = probability};
-    int r = pretrainer_evaluate(&h->pretrainer, h->data, &settings, ret, e);
+    int r = trainer_evaluate(&h->trainer, h->data, &settings, ret, e);
     session_tell(NULL);
     return r;
 }
@@ -153,6 +155,8 @@ int command_eval(const struct options *o)
     struct error e = {0};
     struct held_out h = {0};
     struct evaluation v;
+    if (o->task)
+        return eval_task(o, &e) < 0 ? command_fail(&e) : 0;
     int r = evaluate(o, &h, &v, &e);
     if (r == 0)
         (o->json ? print_json : print_text)(&v);

@@ -2,6 +2,7 @@
 /* maskbert memory: what a step of pre-training takes, part by part, predicted and measured. */
 #include "model/train/memory.h"
 #include "masks/base/text.h"
+#include "model/objective/pretrain.h"
 #include "model/train/run/run_model.h"
 #include "tools/maskbert/command.h"
 #include "tools/maskbert/session.h"
@@ -30,9 +31,9 @@ static bool has_pairs(const struct memory *m)
     return (m->run.objective ? m->run.objective->parts : config_parts(&m->config)) & PART_NSP;
 }
 
-static uint32_t heads_of(const struct memory *m)
+static const struct objective *objective_of(const struct memory *m)
 {
-    return PART_MLM | (has_pairs(m) ? PART_POOLER | PART_NSP : 0);
+    return has_pairs(m) ? &objective_mlm_nsp : &objective_mlm;
 }
 
 /* What training would begin with: more positions, another mask, heads that are new. */
@@ -48,7 +49,9 @@ static int write_model(struct memory *m, struct error *e)
         m->own = NULL;
         return r;
     }
-    if (run_model_write(&m->run, m->own, heads_of(m), e) < 0)
+    struct run_options of_model = m->run;
+    of_model.objective = objective_of(m);
+    if (run_model_write(&of_model, m->own, NULL, NULL, e) < 0)
         return -1;
     m->folder = m->own;
     m->engine.mask = m->engine.transform = NULL; /* now the folder's own */
@@ -94,7 +97,7 @@ static void make_request(struct memory *m)
             r->attention_dropout < 0 ? c->attention_dropout : r->attention_dropout,
     };
     m->engine.dropout = m->request.attention_dropout > 0;
-    m->engine.parts = heads_of(m);
+    m->engine.parts = objective_of(m)->parts;
 }
 
 static int read_all(struct memory *m, struct error *e)
@@ -110,7 +113,7 @@ static int read_all(struct memory *m, struct error *e)
     if (training_options(o, &m->run, e) < 0 || read_engine(m, e) < 0 ||
         config_read(m->folder, &m->config, e) < 0)
         return -1;
-    const bool lacks = heads_of(m) & ~config_parts(&m->config);
+    const bool lacks = objective_of(m)->parts & ~config_parts(&m->config);
     if ((o->positions || o->drop || (o->measure && lacks)) && write_model(m, e) < 0)
         return -1;
     make_request(m);

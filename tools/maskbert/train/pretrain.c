@@ -1,39 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* maskbert pretrain: options to a run, and signals. */
+/* maskbert pretrain: options to a run. */
 #include "masks/base/text.h"
 #include "tools/maskbert/command.h"
 #include "tools/maskbert/session.h"
 #include "tools/maskbert/train/pretrain_options.h"
 #include "tools/maskbert/train/pretrain_report.h"
+#include "tools/maskbert/train/run_signals.h"
 #include <inttypes.h>
 #include <jansson.h>
 #include <math.h>
-#include <signal.h>
 #include <stdio.h>
-
-enum { EXIT_INTERRUPTED = 4 };
-
-/* Signals that end a run are blocked in all its threads and asked for between steps. A handler would not do: while
-   oneDNN multiplies f32 matrices (gemm:jit), rsp points into its work area, and the kernel writes a handler's frame below
-   rsp, over what lies there on the heap. A file that may not grow fails as a full disk does. A reader of the progress that
-   goes away ends no run. */
-static void hold_signals(void)
-{
-    sigset_t ends;
-    sigemptyset(&ends);
-    sigaddset(&ends, SIGTERM);
-    sigaddset(&ends, SIGINT);
-    pthread_sigmask(SIG_BLOCK, &ends, NULL);
-    signal(SIGXFSZ, SIG_IGN);
-    signal(SIGPIPE, SIG_IGN);
-}
-
-static bool asked_to_stop(void)
-{
-    sigset_t pending;
-    sigpending(&pending);
-    return sigismember(&pending, SIGTERM) == 1 || sigismember(&pending, SIGINT) == 1;
-}
 
 static json_t *real_or_null(double value)
 {
@@ -60,11 +36,11 @@ static void print(const struct options *o, const char *run, const struct run_res
 /* One run: 0, or the exit code. */
 static int train(const struct options *o, const struct run_options *r)
 {
-    static const struct run_watch watch = {asked_to_stop, pretrain_progress, session_tell,
+    static const struct run_watch watch = {run_asked_to_stop, pretrain_progress, session_tell,
                                            pretrain_say};
     struct error e = {0};
     struct run_result result;
-    if (run_pretrain(r, &watch, &result, &e) < 0)
+    if (run_train(r, &watch, &result, &e) < 0)
         return command_fail(&e);
     print(o, r->run, &result);
     pretrain_summary(r, &result);
@@ -91,6 +67,6 @@ int command_pretrain(const struct options *o)
     struct run_options r;
     if (pretrain_options(o, &r, &e) < 0)
         return command_fail(&e);
-    hold_signals();
+    run_hold_signals();
     return o->repeats ? repeat(o, r) : train(o, &r);
 }

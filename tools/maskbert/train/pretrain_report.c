@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "tools/maskbert/train/pretrain_report.h"
 #include "masks/base/text.h"
+#include "model/data/tasks/table.h"
 #include "tools/maskbert/session.h"
 #include <inttypes.h>
 #include <math.h>
@@ -24,6 +25,8 @@ static void describe(const struct run_progress *p, struct text *to)
         text_add(to, " of %" PRIu64, p->steps);
     text_add(to, ", ");
     p->objective->loss_text(p->loss, p->mean, to);
+    if (p->dev.name)
+        text_add(to, ", dev %s %.4f", p->dev.name, p->dev.value);
     text_add(to, ", rate %.3g, %.0f tokens/s", p->rate, p->tokens_per_s);
     if (isfinite(p->mfu))
         text_add(to, ", MFU %.1f %%", 100 * p->mfu);
@@ -84,6 +87,9 @@ static void say_next(const struct run_options *r, const struct run_result *resul
     struct text line = {0};
     if (result->interrupted)
         text_add(&line, "interrupted and saved in %s; --resume goes on", r->run);
+    else if (r->task)
+        text_add(&line, "%s holds the model; next: maskbert eval %s --task %s --data %s",
+                 r->run, r->run, r->task->name, r->data);
     else
         text_add(&line, "%s holds the model; next: maskbert eval %s --data %s", r->run, r->run,
                  r->data);
@@ -96,7 +102,7 @@ static void say_next(const struct run_options *r, const struct run_result *resul
 void pretrain_summary(const struct run_options *r, const struct run_result *result)
 {
     say_length(result);
-    if (result->evaluated)
+    if (result->evaluated && !r->task)
         say_held_out(result);
     say_next(r, result);
 }

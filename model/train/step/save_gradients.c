@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "model/train/pretrain/save_gradients.h"
+#include "model/train/step/save_gradients.h"
 #include "masks/base/memory.h"
 #include "masks/safetensors.h"
 #include "model/backend/mirror.h"
@@ -91,7 +91,7 @@ static void add_batch(struct safetensors *out, const struct columns *c,
 }
 
 /* gradient: the state's, on the host */
-static void add_gradients(struct safetensors *out, const struct pretrainer *t,
+static void add_gradients(struct safetensors *out, const struct trainer *t,
                           const float *gradient)
 {
     const struct train_state *s = t->state;
@@ -115,7 +115,7 @@ static void add_alpha(struct safetensors *out, const struct learner *l)
         safetensors_add(out, "batch.noise", "F32", unit_rank, unit, l->noise);
 }
 
-int gradients_save(const char *path, const struct pretrainer *t, const struct step_result *r,
+int gradients_save(const char *path, const struct trainer *t, const struct step_result *r,
                    struct error *e)
 {
     const struct train_state *s = t->state;

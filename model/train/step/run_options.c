@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "model/train/pretrain/run_options.h"
+#include "model/train/step/run_options.h"
 #include "masks/base/hash.h"
+#include "model/data/tasks/table.h"
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -39,6 +40,20 @@ static void add_what(json_t *to, const struct run_options *o, const char *data_s
     set(to, "objective", json_string(o->objective->name));
     if (o->objective->add_options)
         o->objective->add_options(&o->data_options, to);
+}
+
+/* Runs of pre-training have no such names. */
+static void add_task(json_t *to, const struct run_options *o)
+{
+    if (!o->task)
+        return;
+    set(to, "task", json_string(o->task->name));
+    set(to, "regression", json_boolean(o->regression));
+    set(to, "max_length", count(o->max_length));
+    set(to, "stride", count(o->overlap));
+    set(to, "epochs", json_real(o->epochs));
+    set(to, "null_threshold", json_real(o->null_threshold));
+    set(to, "layer_decay", json_real(o->layer_decay));
 }
 
 static void add_length(json_t *to, const struct run_options *o)
@@ -106,6 +121,7 @@ json_t *run_options_json(const struct run_options *o, const char *data_sum)
 {
     json_t *ret = json_object();
     add_what(ret, o, data_sum);
+    add_task(ret, o);
     add_length(ret, o);
     add_optimizer(ret, o);
     add_numerics(ret, o);

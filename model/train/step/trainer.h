@@ -10,9 +10,9 @@
 #include "model/comm/comm.h"
 #include "model/objective/objective.h"
 #include "model/train/learn/learner.h"
-#include "model/train/pretrain/run_options.h"
+#include "model/train/step/run_options.h"
 
-struct pretrainer {
+struct trainer {
     struct engine *engine;
     struct train_state *state;
     struct learner *learner; /* null: the mask is fixed */
@@ -43,12 +43,12 @@ struct step_result {
     struct mask_measures mask; /* where one is learned: as the step drew it */
 };
 
-void pretrainer_begin(struct pretrainer *t); /* what is above its batch is set */
-void pretrainer_finish(struct pretrainer *t);
+void trainer_begin(struct trainer *t); /* what is above its batch is set */
+void trainer_finish(struct trainer *t);
 
 /* Leaves the gradients, as they were computed, in the state and the learner. */
-int pretrainer_step(struct pretrainer *t, const struct step_request *q, struct step_result *ret,
-                    struct error *e);
+int trainer_step(struct trainer *t, const struct step_request *q, struct step_result *ret,
+                 struct error *e);
 
 /* Of held-out data, without dropout, batches as in epoch 0 of seed 0. */
 struct evaluation {
@@ -57,6 +57,6 @@ struct evaluation {
     struct batch_loss losses;
     uint64_t tokens;
 };
-int pretrainer_evaluate(const struct pretrainer *t, const struct objective_data *held_out,
-                        const struct objective_options *o, struct evaluation *ret,
-                        struct error *e);
+int trainer_evaluate(const struct trainer *t, const struct objective_data *held_out,
+                     const struct objective_options *o, struct evaluation *ret,
+                     struct error *e);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What a step computed, for other programs to check: gradients under HuggingFace's names, the batch, the loss. */
 #pragma once
-#include "model/train/pretrain/pretrainer.h"
+#include "model/train/step/trainer.h"
 
-/* After pretrainer_step(). Written whole or not at all. */
-int gradients_save(const char *path, const struct pretrainer *t, const struct step_result *r,
+/* After trainer_step(). Written whole or not at all. */
+int gradients_save(const char *path, const struct trainer *t, const struct step_result *r,
                    struct error *e);

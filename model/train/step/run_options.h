@@ -14,17 +14,26 @@ struct run_options {
     uint32_t repeat;    /* of several runs, whose random entries differ: from 1; 0: one run */
     uint32_t positions; /* 0: the model's */
 
-    /* One of the three, the others 0. */
+    /* One of the four, the others 0. */
     uint64_t steps, tokens;
-    double minutes;
+    double minutes, epochs;
 
     uint32_t batch, accumulate;
     struct optimizer optimizer;
     double rate, warmup;
     enum schedule_decay decay;
     double hidden_dropout, attention_dropout; /* below 0: the model's own */
+    double head_dropout;                      /* before a new head; resolved */
     const struct objective *objective;        /* null: what the data are for */
     struct objective_options data_options;
+
+    /* Of fine-tuning: `data` is the task's folder. Each epoch ends with an evaluation on its dev file, and RUN holds the
+       model that was best there. */
+    const struct data_task *task; /* null: pre-training */
+    bool regression;
+    uint32_t max_length, overlap; /* of texts; 0: as usual */
+    double null_threshold;        /* evaluate_dataset() */
+    double layer_decay;           /* of the rate, from a layer to the one below; 0: none */
     enum element dtype;
     enum recompute recompute;
     uint64_t seed;

@@ -12,8 +12,10 @@
 struct snapshot_facts {
     uint64_t step, tokens, place; /* steps and tokens done; samples taken, over all epochs */
     double elapsed;               /* seconds of training */
-    char options[33];             /* run_options_hash() */
-    char *identity;               /* gradients_identity() */
+    double best; /* the highest dev metric so far, and the step that had it; 0: none had */
+    uint64_t best_step;
+    char options[33]; /* run_options_hash() */
+    char *identity;   /* gradients_identity() */
 };
 
 /* What is written. */

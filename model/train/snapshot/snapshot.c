@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "model/train/run/snapshot.h"
+#include "model/train/snapshot/snapshot.h"
 #include "masks/base/memory.h"
 #include "model/backend/mirror.h"
 #include "model/base/whole_file.h"
@@ -59,6 +59,10 @@ static void add_facts(struct safetensors *s, const struct snapshot_facts *f)
     add_number(s, "tokens", (double)f->tokens, 17);
     add_number(s, "place", (double)f->place, 17);
     add_number(s, "elapsed_s", f->elapsed, 17);
+    if (f->best_step) {
+        add_number(s, "best", f->best, 17);
+        add_number(s, "best_step", (double)f->best_step, 17);
+    }
     safetensors_add_metadata(s, "options", f->options);
     safetensors_add_metadata(s, "identity", f->identity);
     safetensors_add_metadata(s, "sum", NO_SUM);
@@ -237,11 +241,14 @@ static int read_facts(struct snapshot *s, const char *path, struct error *e)
         return error_set(e, ERROR_INPUT, "%s: damaged: its checksum is another", path);
     s->kernel = kernel->data;
     s->kernel_size = kernel->size;
-    s->facts = (struct snapshot_facts){.step = strtoull(fact(s, "step"), NULL, 10),
-                                       .tokens = (uint64_t)strtod(fact(s, "tokens"), NULL),
-                                       .place = (uint64_t)strtod(fact(s, "place"), NULL),
-                                       .elapsed = strtod(fact(s, "elapsed_s"), NULL),
-                                       .identity = memory_text(fact(s, "identity"))};
+    s->facts =
+        (struct snapshot_facts){.step = strtoull(fact(s, "step"), NULL, 10),
+                                .tokens = (uint64_t)strtod(fact(s, "tokens"), NULL),
+                                .place = (uint64_t)strtod(fact(s, "place"), NULL),
+                                .elapsed = strtod(fact(s, "elapsed_s"), NULL),
+                                .best = strtod(fact(s, "best"), NULL),
+                                .best_step = (uint64_t)strtod(fact(s, "best_step"), NULL),
+                                .identity = memory_text(fact(s, "identity"))};
     snprintf(s->facts.options, sizeof s->facts.options, "%s", fact(s, "options"));
     return 0;
 }

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "model/train/run/mask_history.h"
+#include "model/train/snapshot/mask_history.h"
 #include "masks/base/memory.h"
 #include "model/checkpoint/json.h"
 #include "model/train/learn/alpha.h"
-#include "model/train/run/snapshot.h"
+#include "model/train/snapshot/snapshot.h"
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>

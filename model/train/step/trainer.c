@@ -1,19 +1,19 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "model/train/pretrain/pretrainer.h"
+#include "model/train/step/trainer.h"
 #include "masks/base/memory.h"
-#include "model/train/pretrain/shared.h"
+#include "model/train/step/shared.h"
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
-void pretrainer_begin(struct pretrainer *t)
+void trainer_begin(struct trainer *t)
 {
     t->comm = t->comm ? t->comm : &comm_alone;
     t->workspace = gradients_workspace_new(t->engine);
     t->batch = t->objective->batch_new();
 }
 
-void pretrainer_finish(struct pretrainer *t)
+void trainer_finish(struct trainer *t)
 {
     gradients_workspace_destroy(t->workspace);
     if (t->objective)
@@ -23,7 +23,7 @@ void pretrainer_finish(struct pretrainer *t)
 }
 
 /* Memory for a part of the batch. */
-static void reserve(struct pretrainer *t)
+static void reserve(struct trainer *t)
 {
     const struct train_batch *b = &t->batch->batch;
     const uint64_t rows = train_batch_rows(b);
@@ -46,12 +46,12 @@ static uint64_t epoch_seed(uint64_t seed, uint64_t epoch)
 }
 
 /* Where in the run's samples the step's batch begins. */
-static uint64_t place_of(const struct pretrainer *t, uint64_t step)
+static uint64_t place_of(const struct trainer *t, uint64_t step)
 {
     return t->options->overfit ? 0 : (step - 1) * t->options->batch;
 }
 
-static struct gradients_request make_request(struct pretrainer *t)
+static struct gradients_request make_request(struct trainer *t)
 {
     const struct run_options *o = t->options;
     return (struct gradients_request){
@@ -59,13 +59,14 @@ static struct gradients_request make_request(struct pretrainer *t)
         .state = t->state,
         .hidden_dropout = o->hidden_dropout,
         .attention_dropout = o->attention_dropout,
+        .head_dropout = o->head_dropout,
         .recompute = o->recompute,
         .bias = t->learner ? &t->learner->trained : NULL,
     };
 }
 
 /* Samples first .. end - 1 of the batch, all of one epoch. */
-static int run_part(struct pretrainer *t, struct gradients_request *r, uint32_t first,
+static int run_part(struct trainer *t, struct gradients_request *r, uint32_t first,
                     uint32_t end, struct batch_loss *loss, struct error *e)
 {
     const uint32_t group = train_batch_group(&t->batch->batch);
@@ -83,7 +84,7 @@ struct range {
 };
 
 /* This rank's parts. A part that spans two epochs is two batches: a sample's dropout is another in each. */
-static int run_parts(struct pretrainer *t, struct gradients_request *r, struct range of,
+static int run_parts(struct trainer *t, struct gradients_request *r, struct range of,
                      struct batch_loss *loss, struct error *e)
 {
     const uint32_t all = of.end - of.first, own = t->options->accumulate,
@@ -106,8 +107,7 @@ static int run_parts(struct pretrainer *t, struct gradients_request *r, struct r
 }
 
 /* Each target's loss is a mean over its losses in the range. */
-static void set_weights(const struct pretrainer *t, struct range of,
-                        struct gradients_request *r)
+static void set_weights(const struct trainer *t, struct range of, struct gradients_request *r)
 {
     const struct train_batch *b = &t->batch->batch;
     const uint32_t group = train_batch_group(b);
@@ -118,13 +118,12 @@ static void set_weights(const struct pretrainer *t, struct range of,
     }
 }
 
-static uint32_t samples_of(const struct pretrainer *t)
+static uint32_t samples_of(const struct trainer *t)
 {
     return t->batch->batch.sequences / train_batch_group(&t->batch->batch);
 }
 
-static int run_all(struct pretrainer *t, uint64_t place, struct batch_loss *loss,
-                   struct error *e)
+static int run_all(struct trainer *t, uint64_t place, struct batch_loss *loss, struct error *e)
 {
     struct gradients_request r = make_request(t);
     const struct range all = {place, 0, samples_of(t)};
@@ -132,14 +131,14 @@ static int run_all(struct pretrainer *t, uint64_t place, struct batch_loss *loss
     return run_parts(t, &r, all, loss, e);
 }
 
-static int clear_gradient(const struct pretrainer *t, struct error *e)
+static int clear_gradient(const struct trainer *t, struct error *e)
 {
     return train_state_clear(t->state, t->engine->threads, e);
 }
 
 /* Alpha learns from the second half of the batch, weights from the first; both gradients are those of where the step
    began (first order). The losses are means over each half. */
-static int run_two_levels(struct pretrainer *t, uint64_t place, struct batch_loss *loss,
+static int run_two_levels(struct trainer *t, uint64_t place, struct batch_loss *loss,
                           struct error *e)
 {
     const uint32_t all = samples_of(t), half = all - all / 2;
@@ -156,7 +155,7 @@ static int run_two_levels(struct pretrainer *t, uint64_t place, struct batch_los
     return 0;
 }
 
-static void make_batch(struct pretrainer *t, uint64_t place)
+static void make_batch(struct trainer *t, uint64_t place)
 {
     const struct batch_request r = {.options = &t->options->data_options,
                                     .seed = t->options->seed,
@@ -178,7 +177,7 @@ static int begin_mask(struct learner *l, const struct step_request *q,
 }
 
 /* Weights, then alpha; neither where a gradient is not finite. */
-static int update(const struct pretrainer *t, const struct step_request *q,
+static int update(const struct trainer *t, const struct step_request *q,
                   struct step_result *ret, struct error *e)
 {
     const struct optimizer *o = &t->options->optimizer;
@@ -200,7 +199,7 @@ static int update(const struct pretrainer *t, const struct step_request *q,
 
 /* Gradients and losses of all ranks. The price of alpha is not a rank's, so the bias's gradient is summed, before
    learner_gather() adds the price to alpha's. */
-static int share(const struct pretrainer *t, struct batch_loss *loss, struct error *e)
+static int share(const struct trainer *t, struct batch_loss *loss, struct error *e)
 {
     const struct train_state *s = t->state;
     uint64_t tokens = 0; /* the whole batch is known */
@@ -211,8 +210,8 @@ static int share(const struct pretrainer *t, struct batch_loss *loss, struct err
     return shared_losses(t->comm, loss, &tokens, e);
 }
 
-int pretrainer_step(struct pretrainer *t, const struct step_request *q, struct step_result *ret,
-                    struct error *e)
+int trainer_step(struct trainer *t, const struct step_request *q, struct step_result *ret,
+                 struct error *e)
 {
     struct batch_loss loss = {0};
     struct mask_measures mask = {0};
@@ -236,7 +235,7 @@ int pretrainer_step(struct pretrainer *t, const struct step_request *q, struct s
 
 enum { EVALUATION_BATCH = 32 };
 
-static int evaluate_batch(const struct pretrainer *t, const struct train_batch *b,
+static int evaluate_batch(const struct trainer *t, const struct train_batch *b,
                           struct batch_loss *loss, struct error *e)
 {
     const struct gradients_request r = {.engine = t->engine,
@@ -247,9 +246,8 @@ static int evaluate_batch(const struct pretrainer *t, const struct train_batch *
     return gradients_compute(&r, t->workspace, loss, e);
 }
 
-int pretrainer_evaluate(const struct pretrainer *t, const struct objective_data *held_out,
-                        const struct objective_options *o, struct evaluation *ret,
-                        struct error *e)
+int trainer_evaluate(const struct trainer *t, const struct objective_data *held_out,
+                     const struct objective_options *o, struct evaluation *ret, struct error *e)
 {
     const struct objective *objective = t->objective;
     struct objective_batch *b = objective->batch_new();

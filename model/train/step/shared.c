@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "model/train/pretrain/shared.h"
+#include "model/train/step/shared.h"
 #include "masks/base/memory.h"
 #include <stdlib.h>
 

@@ -1,0 +1,318 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "model/evaluate/evaluate.h"
+#include "masks/base/memory.h"
+#include "masks/base/text.h"
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+struct evaluating {
+    const struct task_runner *runner;
+    const struct dataset *d;
+    double null_threshold;
+    struct evaluated *to;
+};
+
+static const struct model_config *config_of(const struct evaluating *v)
+{
+    return &v->runner->engine->config;
+}
+
+/* ---- does the model answer the task? ---- */
+
+static enum task_kind kind_of(const struct dataset *d)
+{
+    return d->task->format == TASK_ENDINGS ? TASK_CHOICE
+           : d->task->format == TASK_WORDS ? TASK_TOKENS
+           : d->numbers                    ? TASK_REGRESSION
+                                           : TASK_SINGLE;
+}
+
+static bool has_head(const struct model_config *c, const struct dataset *d)
+{
+    const uint32_t parts = config_parts(c);
+    if (d->task->format == TASK_ANSWERS)
+        return parts & PART_SPAN;
+    return parts & PART_CLASSIFIER && task_kind(c) == kind_of(d);
+}
+
+/* Labels without names, as LABEL_0, are those of a task with classes of its own, by number. */
+static bool is_unnamed(const struct model_config *c, const struct dataset *d)
+{
+    char buffer[24], number[24];
+    for (uint32_t k = 0; k < c->labels; k++) {
+        snprintf(number, sizeof number, "LABEL_%u", k);
+        if (strcmp(config_label(c, k, buffer), number) != 0)
+            return false;
+    }
+    return d->task->classes[0] && c->labels == d->n_classes;
+}
+
+static bool has_label(const struct model_config *c, const char *name)
+{
+    char buffer[24];
+    for (uint32_t k = 0; k < c->labels; k++)
+        if (!strcmp(config_label(c, k, buffer), name))
+            return true;
+    return false;
+}
+
+int evaluate_check(const struct model_config *c, const struct dataset *d, const char *name,
+                   struct error *e)
+{
+    if (!has_head(c, d))
+        return error_set(e, ERROR_INPUT,
+                         "%s: %s has no head for the task %s; maskbert finetune trains one",
+                         name, *c->architecture ? c->architecture : "its class", d->task->name);
+    const enum task_kind kind = kind_of(d);
+    if (d->task->format == TASK_ANSWERS || kind == TASK_CHOICE || kind == TASK_REGRESSION ||
+        !d->labelled || is_unnamed(c, d))
+        return 0;
+    for (uint32_t k = 0; k < d->n_classes; k++)
+        if (!has_label(c, d->classes[k]))
+            return error_set(e, ERROR_INPUT, "%s: the model has no label \"%.60s\" of the task",
+                             name, d->classes[k]);
+    return 0;
+}
+
+static const char *label_of(const struct evaluating *v, uint32_t k, char buffer[24])
+{
+    const struct model_config *c = config_of(v);
+    return is_unnamed(c, v->d) ? v->d->classes[k] : config_label(c, k, buffer);
+}
+
+/* ---- predictions from what the head says ---- */
+
+static uint32_t best_of(const float *x, uint32_t count)
+{
+    uint32_t best = 0;
+    for (uint32_t k = 1; k < count; k++)
+        best = x[k] > x[best] ? k : best;
+    return best;
+}
+
+static void set_one(const struct evaluating *v, size_t k, const char *text)
+{
+    predictions_set(&v->to->found, k, &text, 1);
+}
+
+static void set_scores(const struct evaluating *v, size_t k, const float *x, uint32_t count)
+{
+    double *to = v->to->value + k * count;
+    for (uint32_t i = 0; i < count; i++)
+        to[i] = (double)x[i];
+    v->to->of[k] = (struct prediction_scores){to, count};
+}
+
+static void take_class(const struct evaluating *v, size_t k, const struct task_labels *l)
+{
+    const float *x = l->value + l->first[k] * l->labels;
+    char buffer[24];
+    set_one(v, k, label_of(v, best_of(x, l->labels), buffer));
+    set_scores(v, k, x, l->labels);
+}
+
+static void take_number(const struct evaluating *v, size_t k, const struct task_labels *l)
+{
+    char digits[32];
+    snprintf(digits, sizeof digits, "%.9g", (double)l->value[k]);
+    set_one(v, k, digits);
+}
+
+/* Example k has the values of TASK_CHOICES texts. */
+static void take_choice(const struct evaluating *v, size_t k, const struct task_labels *l)
+{
+    const float *x = l->value + k * TASK_CHOICES;
+    const uint32_t best = best_of(x, TASK_CHOICES);
+    float share[TASK_CHOICES], sum = 0;
+    for (uint32_t i = 0; i < TASK_CHOICES; i++)
+        sum += share[i] = expf(x[i] - x[best]);
+    for (uint32_t i = 0; i < TASK_CHOICES; i++)
+        share[i] /= sum;
+    set_one(v, k, v->d->classes[best]);
+    set_scores(v, k, share, TASK_CHOICES);
+}
+
+/* ---- texts of a dataset ---- */
+
+static struct text_part part_of(const char *text)
+{
+    return (struct text_part){text, text ? (uint32_t)strlen(text) : 0};
+}
+
+/* Texts of all examples, `each` for one: what they point to stays the dataset's. */
+static struct task_text *texts_of(const struct dataset *d, uint32_t each)
+{
+    struct task_text *text = memory_new(d->count * each, sizeof *text);
+    for (size_t k = 0; k < d->count; k++) {
+        const struct task_example *x = &d->example[k];
+        for (uint32_t i = 0; i < each; i++)
+            text[k * each + i] =
+                (struct task_text){part_of(x->text[0]), part_of(each > 1       ? x->text[1 + i]
+                                                                : x->texts > 1 ? x->text[1]
+                                                                               : NULL)};
+    }
+    return text;
+}
+
+static void allocate_scores(const struct evaluating *v, uint32_t labels)
+{
+    v->to->of = memory_new(v->d->count, sizeof *v->to->of);
+    v->to->value = memory_new(v->d->count * labels, sizeof *v->to->value);
+}
+
+typedef void take_fn(const struct evaluating *v, size_t k, const struct task_labels *l);
+
+static int classify_texts(const struct evaluating *v, uint32_t each, take_fn *take,
+                          struct error *e)
+{
+    const struct task_runner *t = v->runner;
+    struct task_batches b = {0};
+    struct task_labels l = {0};
+    struct task_text *text = texts_of(v->d, each);
+    int r = task_prepare(t->engine, text, (uint32_t)v->d->count * each, t->options, &b, e);
+    if (r == 0)
+        r = task_classify(t, &b, &l, e);
+    if (r == 0)
+        allocate_scores(v, each > 1 ? each : l.labels);
+    for (size_t k = 0; k < v->d->count && r == 0; k++)
+        take(v, k, &l);
+    task_labels_finish(&l);
+    task_finish(&b);
+    free(text);
+    return r;
+}
+
+/* ---- words ---- */
+
+/* A word's label is that of its first token. */
+static void take_words(const struct evaluating *v, size_t k, const struct task_batches *b,
+                       const struct task_labels *l)
+{
+    const struct task_example *x = &v->d->example[k];
+    const struct sequence *s = &b->sequence[k];
+    const struct token_span *span = b->span + (s->token_ids - b->token_ids);
+    const char **part = memory_new(x->texts, sizeof *part);
+    char(*buffer)[24] = memory_new(x->texts, sizeof *buffer);
+    for (uint32_t w = 0, at = 0, i = 0; w < x->texts; w++) {
+        const uint32_t end = at + (uint32_t)strlen(x->text[w]);
+        while (i < s->count && (span[i].end <= at || span[i].end == span[i].begin))
+            i++;
+        const bool seen = i < s->count && span[i].begin < end;
+        const float *row = l->value + (l->first[k] + (seen ? i : 0)) * l->labels;
+        part[w] = label_of(v, seen ? best_of(row, l->labels) : 0, buffer[w]);
+        v->to->hidden += !seen;
+        i += seen;
+        at = end + 1;
+    }
+    predictions_set(&v->to->found, k, part, x->texts);
+    free(part);
+    free(buffer);
+}
+
+static char *join_words(const struct task_example *x)
+{
+    struct text line = {0};
+    for (uint32_t w = 0; w < x->texts; w++)
+        text_add(&line, w ? " %s" : "%s", x->text[w]);
+    char *ret = memory_text(text_get(&line));
+    text_finish(&line);
+    return ret;
+}
+
+static int classify_words(const struct evaluating *v, struct error *e)
+{
+    const struct task_runner *t = v->runner;
+    const size_t count = v->d->count;
+    struct task_batches b = {0};
+    struct task_labels l = {0};
+    struct task_text *text = memory_new(count, sizeof *text);
+    for (size_t k = 0; k < count; k++)
+        text[k].a = part_of(join_words(&v->d->example[k]));
+    int r = task_prepare(t->engine, text, (uint32_t)count, t->options, &b, e);
+    if (r == 0)
+        r = task_classify(t, &b, &l, e);
+    for (size_t k = 0; k < count; k++) {
+        if (r == 0)
+            take_words(v, k, &b, &l);
+        free((char *)(uintptr_t)text[k].a.bytes);
+    }
+    task_labels_finish(&l);
+    task_finish(&b);
+    free(text);
+    return r;
+}
+
+/* ---- answers ---- */
+
+static void take_answer(const struct evaluating *v, size_t k, const struct task_spans *s)
+{
+    const struct task_span *best = &s->span[k * s->top];
+    const float none = s->no_answer[k] - (s->count[k] ? best->score : 0);
+    v->to->value[k] = (double)none;
+    v->to->of[k] = (struct prediction_scores){&v->to->value[k], 1};
+    const bool empty =
+        !s->count[k] || (v->d->task->unanswerable && (double)none > v->null_threshold);
+    const char *text = v->d->example[k].text[1];
+    char *answer =
+        empty ? memory_text("") : memory_new((size_t)(best->end - best->begin) + 1, 1);
+    if (!empty)
+        memcpy(answer, text + best->begin, best->end - best->begin);
+    set_one(v, k, answer);
+    free(answer);
+}
+
+static int answer_questions(const struct evaluating *v, struct error *e)
+{
+    enum { TOP = 5 }; /* as many as `answer --json` prints: the same bits */
+    struct task_spans s = {0};
+    struct task_text *text = texts_of(v->d, 1);
+    int r = task_answer(v->runner, text, (uint32_t)v->d->count, TOP, &s, e);
+    if (r == 0) {
+        allocate_scores(v, 1);
+        for (size_t k = 0; k < v->d->count; k++)
+            take_answer(v, k, &s);
+        task_spans_finish(&s);
+    }
+    free(text);
+    return r;
+}
+
+/* ---- all ---- */
+
+static int run(const struct evaluating *v, struct error *e)
+{
+    switch (v->d->task->format) {
+    case TASK_ANSWERS:
+        return answer_questions(v, e);
+    case TASK_WORDS:
+        return classify_words(v, e);
+    case TASK_ENDINGS:
+        return classify_texts(v, TASK_CHOICES, take_choice, e);
+    default:
+        return classify_texts(v, 1, v->d->numbers ? take_number : take_class, e);
+    }
+}
+
+int evaluate_dataset(const struct task_runner *t, const struct dataset *d,
+                     double null_threshold, struct evaluated *ret, struct error *e)
+{
+    struct evaluated all = {0};
+    const struct evaluating v = {t, d, null_threshold, &all};
+    predictions_begin(&all.found, d);
+    int r = run(&v, e);
+    if (r < 0)
+        evaluated_finish(&all);
+    else
+        *ret = all;
+    return r;
+}
+
+void evaluated_finish(struct evaluated *v)
+{
+    predictions_finish(&v->found);
+    free(v->of);
+    free(v->value);
+    *v = (struct evaluated){0};
+}

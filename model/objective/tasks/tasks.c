@@ -1,0 +1,120 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "model/objective/tasks/tasks.h"
+#include "model/objective/tasks/task_samples.h"
+
+/* ---- batches: the head and loss of each ---- */
+
+static void make(const struct objective_data *d, const struct batch_request *r,
+                 struct objective_batch *ret, enum target_head head, enum target_loss_kind loss)
+{
+    task_batch_make(d, r, ret);
+    ret->batch.target[0].head = head;
+    ret->batch.target[0].loss = loss;
+    if (loss == LOSS_SQUARE)
+        ret->batch.target[0].label = NULL;
+}
+
+#define BATCH(name, head, loss)                                                     \
+    static void name(const struct objective_data *d, const struct batch_request *r, \
+                     struct objective_batch *ret)                                   \
+    {                                                                               \
+        make(d, r, ret, head, loss);                                                \
+    }
+BATCH(make_classes, TARGET_POOLED, LOSS_LABELS)
+BATCH(make_numbers, TARGET_POOLED, LOSS_SQUARE)
+BATCH(make_choices, TARGET_POOLED, LOSS_CHOICE)
+BATCH(make_words, TARGET_ROWS, LOSS_LABELS)
+BATCH(make_spans, TARGET_SPAN, LOSS_SPAN)
+#undef BATCH
+
+/* ---- numbers ---- */
+
+static uint32_t step_metrics(const double mean[TARGETS_MOST], struct metric ret[METRICS_MOST])
+{
+    (void)mean, (void)ret;
+    return 0; /* the loss is all */
+}
+
+/* What the predictions are worth is scored from their texts: model/evaluate/. */
+static uint32_t metrics(const struct batch_loss *l, struct metric ret[METRICS_MOST])
+{
+    (void)l, (void)ret;
+    return 0;
+}
+
+static void add_loss(double loss, const double mean[TARGETS_MOST], struct text *to)
+{
+    (void)mean;
+    text_add(to, "loss %.4f", loss);
+}
+
+static void add_text(const struct batch_loss *l, struct text *to)
+{
+    double mean[TARGETS_MOST];
+    add_loss(objective_loss(&objective_classify, l, mean), mean, to);
+}
+
+/* ---- data ---- */
+
+static void describe(const struct objective_data *d, struct text *to)
+{
+    const struct task_samples *s = (const struct task_samples *)d;
+    text_add(to, "%u samples", d->count);
+    if (d->natural == &objective_classify || d->natural == &objective_tokens)
+        text_add(to, ", %u labels", d->labels);
+    text_add(to, ", %.1f tokens each", (double)d->tokens / (double)d->count);
+    if (s->cut)
+        text_add(to, "; %u cut to %u tokens", s->cut, d->length);
+    if (s->lost)
+        text_add(to, "; %u answers are not where the file says and count as absent", s->lost);
+}
+
+static int check_labels(const struct objective_data *d, const char *path,
+                        const struct model_config *c, struct error *e)
+{
+    (void)d, (void)path, (void)c, (void)e;
+    return 0; /* the run gives the model a head for them */
+}
+
+#define COMMON                                                                             \
+    .targets = 1, .weight = {1}, .open = task_open, .close = task_close,                   \
+    .dataset = task_dataset, .check = check_labels, .batch_new = task_batch_new,           \
+    .batch_destroy = task_batch_destroy, .step_metrics = step_metrics, .metrics = metrics, \
+    .text = add_text, .loss_text = add_loss, .describe = describe
+
+const struct objective objective_classify = {
+    COMMON,
+    .name = "classify",
+    .parts = PART_POOLER | PART_CLASSIFIER,
+    .model_class = "ForSequenceClassification",
+    .batch = make_classes,
+};
+const struct objective objective_regress = {
+    COMMON,
+    .name = "regress",
+    .parts = PART_POOLER | PART_CLASSIFIER,
+    .model_class = "ForSequenceClassification",
+    .problem = "regression",
+    .batch = make_numbers,
+};
+const struct objective objective_choose = {
+    COMMON,
+    .name = "choose",
+    .parts = PART_POOLER | PART_CLASSIFIER,
+    .model_class = "ForMultipleChoice",
+    .batch = make_choices,
+};
+const struct objective objective_tokens = {
+    COMMON,
+    .name = "tokens",
+    .parts = PART_CLASSIFIER,
+    .model_class = "ForTokenClassification",
+    .batch = make_words,
+};
+const struct objective objective_span = {
+    COMMON,
+    .name = "span",
+    .parts = PART_SPAN,
+    .model_class = "ForQuestionAnswering",
+    .batch = make_spans,
+};

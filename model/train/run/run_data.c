@@ -1,0 +1,134 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "model/train/run/run_data.h"
+#include "model/arch/arch.h"
+#include "model/checkpoint/json.h"
+#include <inttypes.h>
+#include <math.h>
+
+/* Where the options name no objective the data do: pre-training opens them. */
+static const struct objective *objective_of(const struct run *r)
+{
+    const struct objective *o = r->options.objective;
+    return o         ? o
+           : r->data ? r->data->natural
+                     : objective_find(r->options.task ? "classify" : "mlm");
+}
+
+/* Tokens of a sample, at most: of fine-tuning as inference has it. */
+static uint32_t longest_of(const struct run *r, const struct model_config *c,
+                           const struct tokenizer *t)
+{
+    const uint32_t positions = r->options.positions ? r->options.positions : c->positions,
+                   own = r->options.task && t ? t->max_length : 0;
+    return own && own < positions && !r->options.positions ? own : positions;
+}
+
+static struct objective_data *open_part(const struct run *r, const char *folder,
+                                        const struct model_config *c, bool held_out,
+                                        struct error *e)
+{
+    struct tokenizer *t = NULL;
+    if (path_exists(folder, "tokenizer.json") || path_exists(folder, "vocab.txt")) {
+        t = tokenizer_load(folder, TOKENIZER_HF, e);
+        if (!t)
+            return NULL;
+    }
+    const struct objective_source source = {.path = r->options.data,
+                                            .held_out = held_out,
+                                            .tokenizer = t,
+                                            .longest = longest_of(r, c, t),
+                                            .task = r->options.task,
+                                            .regression = r->options.regression,
+                                            .max_length = r->options.max_length,
+                                            .overlap = r->options.overlap,
+                                            .like = r->data};
+    struct objective_data *d = objective_of(r)->open(&source, e);
+    tokenizer_destroy(t);
+    return d;
+}
+
+static int check_data(const struct run *r, const struct model_config *c, struct error *e)
+{
+    const struct objective_data *h = r->data;
+    const struct objective *o = objective_of(r);
+    const uint32_t positions = r->options.positions ? r->options.positions : c->positions;
+    if (h->vocabulary > c->vocabulary)
+        return error_set(e, ERROR_INPUT, "%s: made with %u tokens, the model has %u",
+                         r->options.data, h->vocabulary, c->vocabulary);
+    if (h->length > positions)
+        return error_set(e, ERROR_INPUT,
+                         "%s: samples of %u tokens, the model has %u positions; --positions %u "
+                         "extends them",
+                         r->options.data, h->length, positions, h->length);
+    return o->check ? o->check(h, r->options.data, c, e) : 0;
+}
+
+/* The objective, or a simpler one if the architecture lacks some of its heads. */
+static const struct objective *fitting(const struct objective *o, const struct arch *a)
+{
+    uint32_t has = 0;
+    for (const struct parameter_row *row = a->after; row->name; row++)
+        has |= row->part;
+    while ((o->parts & ~has) && o->simpler)
+        o = o->simpler;
+    return o;
+}
+
+static uint64_t steps_of(const struct run_options *o, const struct objective_data *d)
+{
+    const double of_step = (double)d->tokens / (double)d->count * o->batch;
+    if (o->epochs > 0)
+        return (uint64_t)fmax(1, ceil(o->epochs * d->count / o->batch));
+    return o->tokens ? (uint64_t)fmax(1, ceil((double)o->tokens / of_step)) : o->steps;
+}
+
+/* What the options leave to the model and the data. */
+static void resolve(struct run *r, const struct model_config *c)
+{
+    struct run_options *o = &r->options;
+    if (o->hidden_dropout < 0)
+        o->hidden_dropout = o->overfit ? 0 : c->hidden_dropout;
+    if (o->attention_dropout < 0)
+        o->attention_dropout = o->overfit ? 0 : c->attention_dropout;
+    if (!o->objective)
+        o->objective = fitting(objective_of(r), c->arch);
+    if (o->task)
+        o->head_dropout = o->overfit                  ? 0
+                          : c->classifier_dropout < 0 ? o->hidden_dropout
+                                                      : c->classifier_dropout;
+    r->trainer.schedule = (struct schedule){
+        .decay = o->decay, .peak = o->rate, .warmup = o->warmup, .steps = steps_of(o, r->data)};
+}
+
+static int check_settling(const struct run *r, struct error *e)
+{
+    const struct learn_options *o = &r->options.learn;
+    const uint64_t steps = r->trainer.schedule.steps, most = o->alpha ? steps : steps - 1;
+    return o->settle > most
+               ? error_set(e, ERROR_INPUT,
+                           "--settle %" PRIu64 ": %s the run's %" PRIu64 " steps are expected",
+                           o->settle, o->alpha ? "at most" : "fewer than", steps)
+               : 0;
+}
+
+int run_data_open(struct run *r, const char *model, struct error *e)
+{
+    struct model_config c = {0};
+    int result = config_read(model, &c, e);
+    if (result == 0) {
+        if (r->watch->tell)
+            r->watch->tell("reading data");
+        r->data = open_part(r, model, &c, false, e);
+        result = r->data ? check_data(r, &c, e) : -1;
+    }
+    if (result == 0 && (r->options.eval_every || r->options.task)) {
+        r->held_out = open_part(r, model, &c, true, e);
+        result = r->held_out ? 0 : r->options.task ? -1 : error_prefix(e, "--eval-every");
+    }
+    if (result == 0) {
+        resolve(r, &c);
+        result = check_settling(r, e);
+    }
+    config_finish(&c);
+    return result;
+}

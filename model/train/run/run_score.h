@@ -1,0 +1,12 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What a run's model is worth on the task's dev file: its predictions, by the inference path, and their metrics. */
+#pragma once
+#include "model/score/score.h"
+#include "model/train/run/run_setup.h"
+
+int run_score(struct run *r, struct task_scores *ret, struct error *e);
+/* True: it is the best so far, and is noted in the run's facts. */
+bool run_score_is_best(struct run *r, const struct task_scores *s);
+/* {"eval":"dev",..} */
+int run_log_evaluation(struct run *r, const struct evaluation *v, const struct task_scores *s,
+                       struct error *e);

@@ -1,0 +1,206 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""finetune_test.py MASKBERT: `maskbert finetune` and `eval --task` on every kind of task, over a toy.
+
+A model learns each task; `eval` repeats the figures of the run, and `classify` and `answer` its predictions, exactly. The same bits
+for any number of threads and after kills. Several seeds, a grid, repeats. What is refused.
+"""
+import json
+import os
+import pathlib
+import random
+import statistics
+import sys
+
+sys.dont_write_bytecode = True
+sys.path[:0] = [str(pathlib.Path(__file__).resolve().parents[1])]
+import finetune_toy  # noqa: E402
+import pretrain_toy  # noqa: E402
+
+# the model's class, the metric that decides, what it is at least after so many epochs
+EXPECTED = {
+    "text": ("BertForSequenceClassification", "accuracy", 0.9, 9),
+    "pair": ("BertForSequenceClassification", "accuracy", 0.45, 2),
+    "number": ("BertForSequenceClassification", "pearson", 0.9, 4),
+    "tokens": ("BertForTokenClassification", "accuracy", 0.95, 2),
+    "swag": ("BertForMultipleChoice", "accuracy", 0.35, 2),
+    "squad1": ("BertForQuestionAnswering", "f1", 35, 3),
+    "squad2": ("BertForQuestionAnswering", "f1", 20, 1),
+}
+
+
+def arguments(task, run, *options):
+    return ["finetune", "trained", "--task", finetune_toy.NAMES.get(task, task), "--data", task, "-o", run, "--lr", 4e-3, "--batch", 16, "--dropout", 0, *options]
+
+
+def evaluate(toy, task, run, *options):
+    made = toy.ok("eval", run, "--task", finetune_toy.NAMES.get(task, task), "--data", task, "--json", *options)
+    return json.loads(made.stdout)
+
+
+def dev_texts(task):
+    """Lines as `classify` and `answer` take them, in the order of the dev file."""
+    folder = pathlib.Path(task)
+    if task.startswith("squad"):
+        paragraphs = json.loads((folder / "dev.json").read_text())["data"][0]["paragraphs"]
+        return [p["qas"][0]["question"] + "\t" + p["context"] for p in paragraphs]
+    if task == "tokens":
+        return [" ".join(line.split("\t")[0] for line in s.split("\n")) for s in (folder / "dev.tsv").read_text().rstrip("\n").split("\n\n")]
+    if task == "swag":
+        rows = [line.split(",") for line in (folder / "dev.csv").read_text().splitlines()[1:]]
+        return ["\t".join([r[0], *(r[1] + " " + e for e in r[2:6])]) for r in rows]
+    return [line.rpartition("\t")[0] for line in (folder / "dev.tsv").read_text().splitlines()[1:]]
+
+
+def answers(toy, task, run):
+    """What classify or answer say, in the form of a prediction."""
+    command = "answer" if task.startswith("squad") else "classify"
+    lines = [json.loads(x) for x in toy.ok(command, run, "--json", stdin="\n".join(dev_texts(task)) + "\n").stdout.splitlines()]
+    if command == "answer":
+        none = [x["no_answer_score"] - x["answers"][0]["score"] > 0 and task == "squad2" for x in lines]
+        return ["" if n else x["answers"][0]["text"] for x, n in zip(lines, none)]
+    return lines
+
+
+def same_answers(toy, task, run):
+    """The predictions of `eval` are those of `classify` and `answer`."""
+    evaluate(toy, task, run, "--predictions", "p.json")
+    said = (toy.work / "p.json").read_text()
+    os.remove(toy.work / "p.json")
+    theirs = answers(toy, task, run)
+    if task.startswith("squad"):
+        assert list(json.loads(said).values()) == theirs
+        return
+    ours = [json.loads(x) for x in said.splitlines()]
+    assert [x["id"] for x in ours] == list(range(len(ours))) and len(ours) == len(theirs)
+    for a, b in zip(ours, theirs):
+        if task == "number":
+            assert abs(float(a["prediction"]) - b["values"][0]) < 1e-6 * max(1, abs(b["values"][0])), (a, b)
+        elif task == "swag":
+            assert int(a["prediction"]) == b["choice"], (a, b)
+        elif task != "tokens":
+            assert a["prediction"] == b["label"], (a, b)
+            assert all(abs(x - y["probability"]) < 1e-7 for x, y in zip(a["probabilities"], b["labels"])), (a, b)
+
+
+def learns(toy, task):
+    name, metric, least, epochs = EXPECTED[task]
+    made = toy.ok(*arguments(task, "run", "--epochs", epochs, "--json"))
+    summary = json.loads(made.stdout)
+    config = json.loads((toy.work / "run/config.json").read_text())
+    assert config["architectures"] == [name] and "newly initialised: " in made.stderr, (config, made.stderr)
+    assert summary == json.loads((toy.work / "run/summary.json").read_text())
+    assert summary["metric"]["name"] == metric and summary["metric"]["mean"] > least, (task, summary["metric"])
+    says = evaluate(toy, task, "run")
+    assert says["metrics"] == summary["runs"][0]["metrics"] and says["examples"] == finetune_toy.COUNTS["dev"], says
+    log = toy.log("run")
+    evals = [x for x in log if x.get("eval") == "dev"]
+    assert len(evals) == epochs and max(x[metric] for x in evals) == max(evals, key=lambda x: x[metric])[metric]
+    assert abs(max(x[metric] for x in evals) - summary["metric"]["mean"]) < 0.02 * max(1, summary["metric"]["mean"]), (evals, summary)
+    same_answers(toy, task, "run")
+    if task == "text":
+        labels = sorted(pretrain_toy.VERBS)
+        assert [config["id2label"][str(k)] for k in range(8)] == labels and config["label2id"][labels[3]] == 3
+        keeps_head(toy)
+    if task == "number":
+        assert config["problem_type"] == "regression" and config["num_labels"] == 1
+    toy.remove("run")
+
+
+def keeps_head(toy):
+    """A model that has the task's head goes on with it."""
+    made = toy.ok("finetune", "run", "--task", "text", "--data", "text", "-o", "more", "--epochs", 1, "--lr", 0, "--json")
+    assert "newly initialised" not in made.stderr, made.stderr
+    first, again = (json.loads((toy.work / f"{x}/summary.json").read_text())["metrics"] for x in ("run", "more"))
+    assert first == again, (first, again)
+    toy.remove("more")
+
+
+def every_task(toy):
+    for task in EXPECTED:
+        learns(toy, task)
+
+
+def same_bits(toy):
+    """Threads, parts of a batch, kills: the model, the state, and which epoch was best."""
+    for task in ("text", "swag", "squad2"):
+        command = arguments(task, "one", "--epochs", 2, "--dropout", 0.1, "--layer-decay", 0.8, "--save-every", 7)
+        toy.ok(*command, "--threads", 1)
+        for threads in (2, 3):
+            other = [x if x != "one" else "other" for x in command]
+            toy.ok(*other, "--threads", threads)
+            pretrain_toy.same(toy, "one", "other")
+            toy.remove("other")
+        killed = list(map(str, [toy.maskbert, *(x if x != "one" else "killed" for x in command)]))
+        draw = random.Random(task)
+        toy.kill_three_times(killed, "killed", lambda draw=draw: 0.15 + 0.3 * draw.random())
+        toy.ok(*killed[1:], "--resume")
+        pretrain_toy.same(toy, "one", "killed")
+        metrics = [json.loads((toy.work / x / "summary.json").read_text())["metrics"] for x in ("one", "killed")]
+        assert metrics[0] == metrics[1], metrics
+        toy.remove("one", "killed")
+
+
+def several_runs(toy):
+    options = ["--epochs", 1, "--seeds", 2, "--seed", 5, "--grid", "lr=1e-3,4e-3 batch=16", "--drop", "random:8", "--repeats", 2]
+    made = toy.ok(*arguments("text", "many", *options, "--mask", "window(5)", "--csv"))
+    summary = json.loads((toy.work / "many/summary.json").read_text())
+    runs = {f"seed-{s}-repeat-{r}" for s in (5, 6) for r in (1, 2)}
+    assert {x.name for x in (toy.work / "many").iterdir()} == {"grid", "summary.json", *runs}
+    assert {x.name for x in (toy.work / "many/grid").iterdir()} == {"lr-0.001-batch-16", "lr-0.004-batch-16"}
+    each = summary["metric"]["each"]
+    assert len(each) == 4 and abs(summary["metric"]["mean"] - statistics.mean(each)) < 1e-12
+    assert abs(summary["metric"]["deviation"] - statistics.stdev(each)) < 1e-12
+    best = max(summary["grid"], key=lambda r: r["metrics"]["accuracy"])
+    assert all(r["lr"] == best["lr"] and r["batch"] == 16 for r in summary["runs"]), summary
+    rows = made.stdout.splitlines()
+    assert rows[0].startswith("part,run,seed,lr,batch,repeat,best_epoch,elapsed_s,accuracy") and len(rows) == 7, rows
+    again = toy.ok(*arguments("text", "many", *options, "--mask", "window(5)", "--resume", "--json"))
+    assert json.loads(again.stdout)["metrics"] == summary["metrics"] and "no step was left to do" in again.stderr
+    masks = {(toy.work / "many" / r / "config.json").read_text() for r in runs}
+    assert len(masks) == 4, "two runs have the same random entries"
+    toy.remove("many")
+
+
+def refuses(toy):
+    command = arguments("text", "new")
+    toy.refused("--task TASK", *[x for x in command if x not in ("--task", "text")], "--data", "text")
+    toy.refused("one of cola", *command, "--task", "sst-3")
+    toy.refused("at most one of --epochs", *command, "--epochs", 1, "--steps", 3)
+    toy.refused("--layer-decay 1.5", *command, "--layer-decay", 1.5)
+    toy.refused("--grid lr=", *command, "--grid", "lr=")
+    toy.refused("--grid batch=1.5", *command, "--grid", "batch=1.5")
+    toy.refused("--stride", *command, "--stride", 5)
+    toy.refused("--null-threshold: for squad2 alone", *command, "--null-threshold", 1)
+    toy.refused("the training data have no such", *arguments("odd", "new", "--task", "text"))
+    toy.refused("2 or more are expected", *arguments("flat", "new", "--task", "text"))
+    toy.refused("there is one already", *command, "--seeds", 2, "-o", "text")
+    toy.refused("has no head for the task text", "eval", "trained", "--task", "text", "--data", "text")
+    toy.refused("--split heldout", "eval", "trained", "--task", "text", "--data", "text", "--split", "heldout")
+
+
+class TaskToy(pretrain_toy.Toy):
+    """The toy, with a model that has learned its sentences, and the tasks' files."""
+
+    def __init__(self, maskbert, work):
+        super().__init__(maskbert, work)
+        finetune_toy.make(work)
+        for name, dev in (("odd", "the cat\tcat\nthe dog\tbird\n"), ("flat", "the cat\tcat\n")):
+            (self.work / name).mkdir()
+            (self.work / name / "train.tsv").write_text("text\tlabel\n" + ("a\tcat\nb\tdog\n" if name == "odd" else "a\tcat\n"))
+            (self.work / name / "dev.tsv").write_text("text\tlabel\n" + dev)
+        made = self.run(*self.command("trained", "--steps", 150, "--lr", 5e-3))
+        assert made.returncode in (0, 3), made.stderr
+
+
+if __name__ == "__main__":
+    MASKBERT = pathlib.Path(sys.argv[1]).resolve()
+
+    def in_work(test):
+        def run(toy):
+            os.chdir(toy.work)
+            test(toy)
+        return run
+
+    tests = {t.__name__: in_work(t) for t in (every_task, same_bits, several_runs, refuses)}
+    sys.exit(pretrain_toy.run_tests(TaskToy, MASKBERT, tests, ["trained", "odd", "flat", *finetune_toy.TASKS]))

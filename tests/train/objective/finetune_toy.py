@@ -1,0 +1,100 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Small files of every kind of task, about the sentences of pretrain_toy."""
+import csv
+import json
+import pathlib
+import random
+
+from pretrain_toy import OBJECTS, SUBJECTS, VERBS
+
+COUNTS = {"train": 320, "dev": 90}
+WORDS = {"V": VERBS, "D": ["the", "a", "an", "my", "some", "this", "our"]}
+
+
+def sentence(draw):
+    return draw.choice(SUBJECTS), draw.choice(VERBS), draw.choice(OBJECTS)
+
+
+def table(path, header, rows):
+    pathlib.Path(path).write_text("".join("\t".join(r) + "\n" for r in [header, *rows]))
+
+
+def text(draw, folder, part):
+    """The verb."""
+    rows = [sentence(draw) for _ in range(COUNTS[part])]
+    table(f"{folder}/{part}.tsv", ["text", "label"], [(" ".join(r), r[1]) for r in rows])
+
+
+def pair(draw, folder, part):
+    """Is it the same verb?"""
+    rows = []
+    for _ in range(COUNTS[part]):
+        a, b = sentence(draw), sentence(draw)
+        b = (b[0], a[1] if draw.random() < 0.5 else b[1], b[2])
+        rows.append((" ".join(a), " ".join(b), "same" if a[1] == b[1] else "other"))
+    table(f"{folder}/{part}.tsv", ["text", "text2", "label"], rows)
+
+
+def number(draw, folder, part):
+    """A sum over verb and subject."""
+    rows = [sentence(draw) for _ in range(COUNTS[part])]
+    table(f"{folder}/{part}.tsv", ["text", "label"],
+          [(" ".join(r), f"{VERBS.index(r[1]) / 4 + SUBJECTS.index(r[0]) / 8:.3f}") for r in rows])
+
+
+def tokens(draw, folder, part):
+    """Verbs, determiners and the rest."""
+    lines = []
+    for _ in range(COUNTS[part]):
+        for word in " ".join(sentence(draw)).split():
+            lines.append(word + "\t" + next((k for k, words in WORDS.items() if word in words), "O"))
+        lines.append("")
+    pathlib.Path(f"{folder}/{part}.tsv").write_text("\n".join(lines))
+
+
+def swag(draw, folder, part):
+    """The ending with the sentence's own verb."""
+    with open(f"{folder}/{part}.csv", "w", newline="", encoding="utf-8") as f:
+        to = csv.writer(f)
+        to.writerow(["sent1", "sent2", "ending0", "ending1", "ending2", "ending3", "label"])
+        for _ in range(COUNTS[part]):
+            s, label = sentence(draw), draw.randrange(4)
+            verbs = draw.sample([v for v in VERBS if v != s[1]], 4)
+            verbs[label] = s[1]
+            to.writerow([" ".join(s), s[0], *(v + " some water" for v in verbs), label])
+
+
+def squad(draw, folder, part, unanswerable):
+    """What a verb's object is, in a text of three sentences."""
+    paragraphs = []
+    for k in range(COUNTS[part]):
+        verbs = draw.sample(VERBS, 4)
+        said = [(draw.choice(SUBJECTS), v, draw.choice(OBJECTS)) for v in verbs[:3]]
+        context = " . ".join(" ".join(s) for s in said) + " ."
+        of = draw.randrange(4 if unanswerable else 3)
+        answers = []
+        if of < 3:
+            before = f"{said[of][0]} {said[of][1]} "
+            answers = [{"text": said[of][2], "answer_start": context.index(before) + len(before)}]
+        paragraphs.append({"context": context, "qas": [{"id": f"{part}-{k}", "question": "what " + verbs[of], "answers": answers}]})
+    pathlib.Path(f"{folder}/{part}.json").write_text(json.dumps({"data": [{"title": "", "paragraphs": paragraphs}]}))
+
+
+def squad1(draw, folder, part):
+    squad(draw, folder, part, False)
+
+
+def squad2(draw, folder, part):
+    squad(draw, folder, part, True)
+
+
+TASKS = {"text": text, "pair": pair, "number": number, "tokens": tokens, "swag": swag, "squad1": squad1, "squad2": squad2}
+NAMES = {"number": "text"}  # the other folders have their task's name
+
+
+def make(work):
+    for name, write in TASKS.items():
+        folder = pathlib.Path(work) / name
+        folder.mkdir()
+        for part in COUNTS:
+            write(random.Random(f"{name} {part}"), folder, part)

@@ -1,0 +1,77 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "tools/maskbert/finetune/assess.h"
+#include <stdlib.h>
+
+static uint32_t parts_for(const struct model_config *c, const struct dataset *d)
+{
+    return d->task->format == TASK_ANSWERS ? PART_SPAN : task_classify_parts(task_kind(c));
+}
+
+static int predict(const struct assess_request *q, struct assessment *j, uint32_t parts,
+                   struct error *e)
+{
+    struct engine_options options = q->engine;
+    struct engine_workspace workspace = {0};
+    options.parts = parts;
+    struct engine *g = engine_load(q->model, &options, e);
+    if (options.progress)
+        options.progress(NULL);
+    if (!g)
+        return -1;
+    const struct task_runner runner = {g, &q->texts, &workspace};
+    int r = q->texts.max_length > g->longest
+                ? error_set(e, ERROR_INPUT, "--max-length %u: the model has %u positions",
+                            q->texts.max_length, g->longest)
+                : evaluate_dataset(&runner, &j->set, q->null_threshold, &j->found, e);
+    engine_workspace_finish(&workspace);
+    engine_destroy(g);
+    return r;
+}
+
+/* Labels are numbers where the model's answers are. */
+static int assess_file(const struct assess_request *q, const char *path, struct assessment *j,
+                       struct error *e)
+{
+    struct model_config c = {0};
+    if (config_read(q->model, &c, e) < 0)
+        return -1;
+    const bool numbers = q->task->format == TASK_PLAIN && task_kind(&c) == TASK_REGRESSION;
+    (void)numbers;
+    int r = dataset_load(q->task, path, &j->set, e);
+    if (r == 0)
+        r = evaluate_check(&c, &j->set, q->model, e);
+    if (r == 0)
+        r = predict(q, j, parts_for(&c, &j->set), e);
+    if (r == 0 && j->set.labelled)
+        j->scores = task_scores_of(&j->set, &j->found.found);
+    config_finish(&c);
+    return r;
+}
+
+int assess(const struct assess_request *q, struct assessment *ret, struct error *e)
+{
+    struct assessment j = {0};
+    struct error none = {0};
+    char *path = task_file(q->task, q->data, q->part, q->optional, &none);
+    *ret = j;
+    if (!path && none.kind) {
+        *e = none;
+        return -1;
+    }
+    if (!path)
+        return 0;
+    int r = assess_file(q, path, &j, e);
+    free(path);
+    if (r < 0)
+        assessment_finish(&j);
+    else
+        *ret = j;
+    return r;
+}
+
+void assessment_finish(struct assessment *j)
+{
+    evaluated_finish(&j->found);
+    dataset_finish(&j->set);
+    *j = (struct assessment){0};
+}

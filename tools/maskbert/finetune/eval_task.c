@@ -1,0 +1,128 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* maskbert eval --task: a model's metrics on a task's files, and its predictions. */
+#include "tools/maskbert/finetune/eval_task.h"
+#include "tools/maskbert/finetune/assess.h"
+#include "tools/maskbert/finetune/tune_options.h"
+#include "tools/maskbert/session.h"
+#include <jansson.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* --split, and the part that is assessed beside it where there is one: MNLI's mismatched. */
+struct split {
+    const char *name;
+    enum task_part part, beside;
+};
+static const struct split splits[] = {{"dev", TASK_DEV, TASK_DEV_2},
+                                      {"test", TASK_TEST, TASK_TEST_2},
+                                      {"train", TASK_TRAIN, TASK_PARTS}};
+
+static const struct split *find_split(const char *name, struct error *e)
+{
+    for (size_t k = 0; k < sizeof splits / sizeof *splits; k++)
+        if (!strcmp(name, splits[k].name))
+            return &splits[k];
+    error_set(e, ERROR_INPUT, "--split %.40s: dev, test or train is expected", name);
+    return NULL;
+}
+
+static int make_request(const struct options *o, struct assess_request *ret, struct error *e)
+{
+    if (!o->data)
+        return error_set(e, ERROR_INPUT, "eval: --data FOLDER is expected");
+    *ret = (struct assess_request){.model = o->argument,
+                                   .data = o->data,
+                                   .null_threshold = o->null_threshold,
+                                   .texts = {.max_length = o->max_length, .overlap = o->stride},
+                                   .engine = {.drop = o->drop, .drop_seed = o->seed}};
+    return tune_task(o, &ret->task, e) < 0 ? -1 : session_options(o, &ret->engine, e);
+}
+
+/* ---- output ---- */
+
+static json_t *metrics_json(const struct task_scores *s)
+{
+    json_t *all = json_object();
+    for (int k = 0; k < s->count; k++) {
+        const double value = s->score[k].value;
+        json_object_set_new(all, s->score[k].name,
+                            isfinite(value) ? json_real(value) : json_null());
+    }
+    return all;
+}
+
+static void print_json(const struct split *s, const struct assessment *j,
+                       const struct assessment *beside)
+{
+    json_t *all = json_pack("{s:s, s:s, s:I, s:I, s:o}", "task", j->set.task->name, "split",
+                            s->name, "examples", (json_int_t)j->set.count, "skipped",
+                            (json_int_t)j->set.n_skipped, "metrics", metrics_json(&j->scores));
+    if (beside->set.task)
+        json_object_set_new(all, "mismatched",
+                            json_pack("{s:I, s:o}", "examples", (json_int_t)beside->set.count,
+                                      "metrics", metrics_json(&beside->scores)));
+    json_dumpf(all, stdout, JSON_COMPACT | JSON_REAL_PRECISION(17));
+    putchar('\n');
+    json_decref(all);
+}
+
+static void print_text(const char *name, const struct assessment *j)
+{
+    struct text scores = {0};
+    task_scores_text(&j->scores, &scores);
+    printf("%s, %s: %s; %zu examples", j->set.task->name, name,
+           j->set.labelled ? text_get(&scores) : "no labels", j->set.count);
+    if (j->set.n_skipped)
+        printf(", %zu skipped", j->set.n_skipped);
+    if (j->found.hidden)
+        printf(", %llu words beyond the model's length count as the first label",
+               (unsigned long long)j->found.hidden);
+    printf("\n");
+    text_finish(&scores);
+}
+
+static void print(const struct options *o, const struct split *s, const struct assessment *j,
+                  const struct assessment *beside)
+{
+    if (o->json) {
+        print_json(s, j, beside);
+        return;
+    }
+    print_text(s->name, j);
+    if (beside->set.task)
+        print_text("mismatched", beside);
+}
+
+/* ---- all ---- */
+
+static int assess_all(const struct options *o, struct assessment *j, struct assessment *beside,
+                      struct error *e)
+{
+    struct assess_request q;
+    const struct split *s = find_split(o->part ? o->part : "dev", e);
+    if (!s || make_request(o, &q, e) < 0)
+        return -1;
+    q.part = s->part;
+    if (assess(&q, j, e) < 0)
+        return -1;
+    q.part = s->beside;
+    q.optional = true;
+    if (s->beside != TASK_PARTS && !o->predictions && assess(&q, beside, e) < 0)
+        return -1;
+    if (o->predictions &&
+        predictions_save(o->predictions, &j->set, &j->found.found, j->found.of, e) < 0)
+        return -1;
+    print(o, s, j, beside);
+    return 0;
+}
+
+int eval_task(const struct options *o, struct error *e)
+{
+    struct assessment j = {0}, beside = {0};
+    int r = assess_all(o, &j, &beside, e);
+    assessment_finish(&j);
+    assessment_finish(&beside);
+    return r;
+}
