@@ -17,17 +17,19 @@ enum { PIECES = 5, STEPS = 10 };
 static const struct {
     uint64_t count;
     bool decays, zeros;
-} pieces[PIECES] = {{1, true, false},
-                    {70001, true, false},
-                    {17, false, false},
-                    {64, true, true},
-                    {5000, false, false}};
+    float rate_scale;
+} pieces[PIECES] = {{1, true, false, 1},
+                    {70001, true, false, 0.75F},
+                    {17, false, false, 0.1F},
+                    {64, true, true, 0.5F},
+                    {5000, false, false, 1}};
 
 static struct train_state state_new(void)
 {
     struct train_state s = {.piece = malloc(PIECES * sizeof *s.piece), .pieces = PIECES};
     for (uint32_t k = 0; k < PIECES; k++) {
-        s.piece[k] = (struct piece){NULL, s.count, pieces[k].count, pieces[k].decays, 1};
+        s.piece[k] = (struct piece){NULL, s.count, pieces[k].count, pieces[k].decays,
+                                    pieces[k].rate_scale};
         s.count += (pieces[k].count + PIECE_ALIGN - 1) / PIECE_ALIGN * PIECE_ALIGN;
     }
     s.device.does = backend_cpu.training; /* whose arrays need no open backend */
@@ -121,7 +123,7 @@ static void plain_piece(const struct moment *now, const struct train_state *s,
     if (now->o->kind == OPTIMIZER_LAMB && value > 0 && update > 0)
         ratio = sqrt(value) / sqrt(update);
     for (uint64_t k = piece->first; k < piece->first + piece->count; k++)
-        p->value[k] -= now->rate * ratio * p->update[k];
+        p->value[k] -= now->rate * (double)piece->rate_scale * ratio * p->update[k];
 }
 
 /* ---- tests ---- */

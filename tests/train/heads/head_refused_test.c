@@ -140,11 +140,13 @@ static void models_drop(void **unused)
 
 static void rates_shrink(void **unused)
 {
-    struct head_subject s;
+    struct train_subject s;
     uint32_t layers = 0, embeddings = 0, others = 0;
     (void)unused;
-    head_begin(&s, head_case("labels of sequences"), ELEMENT_F32, 2);
-    struct train_state *state = s.base.state;
+    random_classifier(2, 64, 4, "gelu");
+    subject_begin(&s, &(struct subject_options){"dense", NULL, ELEMENT_F32, 2,
+                                                .parts = PART_POOLER | PART_CLASSIFIER});
+    struct train_state *state = s.state;
     for (uint32_t k = 0; k < state->pieces; k++)
         assert_true(state->piece[k].rate_scale == 1);
     train_state_layer_decay(state, 0.5);
@@ -164,7 +166,7 @@ static void rates_shrink(void **unused)
     train_state_layer_decay(state, 1);
     for (uint32_t k = 0; k < state->pieces; k++)
         assert_true(state->piece[k].rate_scale == 1);
-    head_end(&s);
+    subject_end(&s);
 }
 
 static int setup(void **unused)

@@ -84,7 +84,7 @@ void head_begin(struct head_subject *s, const struct head_case *c, enum element 
                 uint32_t threads)
 {
     struct error e = {0};
-    const struct bert_case model = {.layers = 2,
+    const struct bert_case model = {.layers = 1,
                                     .hidden = 64,
                                     .heads = 4,
                                     .act = "gelu",

@@ -4,7 +4,7 @@
 #include "tests/model/random/random_bert.h"
 #include <stdlib.h>
 
-enum { MOST = 32, DATA = 40, LONGEST = 24, WORST = MOST * LONGEST };
+enum { MOST = 64, DATA = 40, LONGEST = 24, WORST = MOST * LONGEST };
 
 struct random_batch {
     struct objective_batch base;
@@ -29,6 +29,7 @@ static uint32_t draw(uint64_t *state, uint32_t below)
     return (uint32_t)(*state >> 33) % below;
 }
 
+uint32_t random_group = 1;
 bool random_spoilt;
 
 static void add_sequence(struct random_batch *b, uint32_t k, uint32_t sample)
@@ -56,15 +57,19 @@ static void make_batch(const struct objective_data *d, const struct batch_reques
                        struct objective_batch *ret)
 {
     struct random_batch *b = (struct random_batch *)ret;
-    ret->batch = (struct train_batch){.sequences = r->count,
+    const uint32_t sequences = r->count * random_group;
+    ret->batch = (struct train_batch){.sequences = sequences,
+                                      .group = random_group,
                                       .list = b->list,
                                       .offsets = b->offsets,
                                       .sample = b->sample,
                                       .targets = 2,
                                       .target = {{TARGET_WORDS, 0, b->row, b->label},
-                                                 {TARGET_NEXT, r->count, b->first, b->next}}};
-    for (uint32_t k = 0; k < r->count; k++)
-        add_sequence(b, k, (uint32_t)((r->first + k) % d->count));
+                                                 {TARGET_NEXT, sequences, b->first, b->next}}};
+    for (uint32_t k = 0; k < sequences; k++)
+        add_sequence(b, k,
+                     (uint32_t)((r->first + k / random_group) % d->count) * random_group +
+                         k % random_group);
     if (random_spoilt)
         b->token[ret->batch.tokens - 1] = VOCABULARY;
 }

@@ -12,7 +12,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { RANKS = 2, STEPS = 4, BATCH = 7 };
+/* The last step's batch reaches over the end of an epoch of 40 samples. */
+enum { RANKS = 2, STEPS = 4, BATCH = 7, FIRST_STEP = 3 };
 
 /* ---- ranks as threads ---- */
 
@@ -108,7 +109,7 @@ static int take_step(struct rank *r, int k)
 {
     const struct trainer *t = &r->trainer;
     const struct step_request q = {
-        .step = (uint64_t)k + 1, .rate = 1e-3, .mask_rate = 1e-2, .tau = 1};
+        .step = (uint64_t)k + FIRST_STEP, .rate = 1e-3, .mask_rate = 1e-2, .tau = 1};
     if (trainer_step(&r->trainer, &q, &r->step[k], &r->error) < 0)
         return -1;
     r->gradient[k] = state_gradient(t->state);
@@ -259,6 +260,23 @@ static void so_do_learned_masks(void **unused)
     check(&o);
 }
 
+/* A part has whole samples, or its request is refused: 3 and 4 of 2 sequences, and halves of --bi-level. */
+static void samples_stay_whole(void **unused)
+{
+    (void)unused;
+    random_group = 2;
+    check(&(struct learn_options){.kind = LEARN_NOTHING});
+    check(&(struct learn_options){.kind = LEARN_DISTANCES,
+                                  .lambda = 1e-3,
+                                  .tau = 1,
+                                  .tau_end = 0.5,
+                                  .scale = 10,
+                                  .rate = 1e-2,
+                                  .relaxed = true,
+                                  .two_levels = true});
+    random_group = 1;
+}
+
 /* Only the second rank's part has the token; the first one must not wait for it. */
 static void failure_ends_all(void **unused)
 {
@@ -297,8 +315,8 @@ int main(void)
     if (!m)
         return 77;
     matmul_destroy(m);
-    const struct CMUnitTest tests[] = {cmocka_unit_test(two_ranks_are_two_parts),
-                                       cmocka_unit_test(so_do_learned_masks),
-                                       cmocka_unit_test(failure_ends_all)};
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(two_ranks_are_two_parts), cmocka_unit_test(so_do_learned_masks),
+        cmocka_unit_test(samples_stay_whole), cmocka_unit_test(failure_ends_all)};
     return cmocka_run_group_tests(tests, setup, teardown);
 }
