@@ -4,6 +4,7 @@
 #include "model/score/answers.h"
 #include "model/score/classification.h"
 #include "model/score/correlation.h"
+#include "model/score/score.h"
 #include <jansson.h>
 #include <math.h>
 #include <stdio.h>
@@ -66,13 +67,44 @@ static json_t *answers(const json_t *given)
     return all;
 }
 
+static struct task_source source(const json_t *given, const char *name)
+{
+    const json_t *text = json_object_get(given, name);
+    return (struct task_source){.path = name,
+                                .bytes = (const uint8_t *)json_string_value(text),
+                                .size = json_string_length(text)};
+}
+
+/* The metrics of a gold file and predictions. */
+static json_t *files(const json_t *given)
+{
+    struct error e = {0};
+    struct dataset d = {0};
+    struct predictions p = {0};
+    struct score score[SCORES];
+    const struct data_task *t =
+        data_task_find(json_string_value(json_object_get(given, "task")), &e);
+    struct task_source gold = source(given, "file"), found = source(given, "predictions");
+    if (!t || dataset_read(t, &gold, NULL, &d, &e) < 0 ||
+        predictions_read(&d, &found, &p, &e) < 0)
+        return json_string(e.text);
+    json_t *all = json_object();
+    int scores = score_predictions(&d, &p, score);
+    for (int k = 0; k < scores; k++)
+        json_object_set_new(all, score[k].name, real(score[k].value));
+    predictions_finish(&p);
+    dataset_finish(&d);
+    return all;
+}
+
 int main(void)
 {
     json_t *given;
     while ((given = json_loadf(stdin, JSON_DISABLE_EOF_CHECK, NULL))) {
-        json_t *said = json_object_get(given, "gold") ? classes(given)
-                       : json_object_get(given, "x")  ? numbers(given)
-                                                      : answers(given);
+        json_t *said = json_object_get(given, "file")   ? files(given)
+                       : json_object_get(given, "gold") ? classes(given)
+                       : json_object_get(given, "x")    ? numbers(given)
+                                                        : answers(given);
         json_dumpf(said, stdout, JSON_COMPACT | JSON_REAL_PRECISION(17));
         putchar('\n');
         json_decref(said);

@@ -4,6 +4,7 @@
 random and degenerate cases, and does maskbert score read each format and refuse what is wrong in one line?"""
 import collections
 import csv
+import gzip
 import io
 import json
 import math
@@ -205,6 +206,11 @@ def swag():
     return rows.getvalue()
 
 
+def mrqa(qid, answers):
+    return '{"header": {"dataset": "x"}}\n' + json.dumps({"context": "c d", "qas": [{"qid": qid, "question": "q", "answers": answers, "detected_answers": [
+        {"text": "c", "char_spans": [[0, 0]]}]}]}) + "\n"
+
+
 MNLI = "index\tsentence1\tsentence2\tlabel1\tgold_label\n"
 QQP = "id\tqid1\tqid2\tquestion1\tquestion2\tis_duplicate\n"
 # task, gold, predictions, metrics, rows skipped
@@ -220,11 +226,19 @@ GOOD = [
     ("rte", "index\tsentence1\tsentence2\tlabel\n0\tq\ts\tentailment\n", "0\tnot_entailment", {"accuracy": 0}, 0),
     ("wnli", "index\tsentence1\tsentence2\tlabel\n0\tq\ts\t1\n", '{"id": "0", "prediction": 1, "probabilities": [0, 1]}\n', {"accuracy": 1}, 0),
     ("swag", swag(), "1\t0\n0\t3\n", {"accuracy": .5}, 0),
+    ("mrqa", mrqa("q", ["The Cat", "red"]), '{"q": "cat"}', {"exact_match": 100, "f1": 100}, 0),
+    ("mrqa", mrqa("q", ["x y"]), '{"id": "q", "prediction": "an y"}\n', {"exact_match": 0, "f1": 200 / 3}, 0),
+    ("sst-1", "(3 (2 It) (4 works))\n(0 Bad)\n", "0\t3\n1\t1\n", {"accuracy": .5}, 0),
+    ("semeval", '1\t2\t"objective"\tx\n3\t4\t"positive"\tNot Available\n5\t6\t"negative"\ty\n', "0\tneutral\n2\tpositive\n", {"accuracy": .5}, 1),
+    ("sentube", {"neg.txt": "bad car\n", "pos.txt": "nice\ngood\n"}, "0\tpositive\n1\tpositive\n2\tnegative\n", {"accuracy": 1 / 3}, 0),
+    ("scitail", 'a "b\tc\tentails\nd\te\tneutral\n', "0\tentails\n1\tentails\n", {"accuracy": .5}, 0),
     ("text", "text\tlabel\nx\tblue\ny\tred\n", '{"id":0,"prediction":"blue"}\n\n{"id":1,"prediction":"green"}\n', {"accuracy": .5, "matthews": .5}, 0),
     ("text", '{"text":"x","label":1.0}\n{"text":"y","label":2}\n', "0\t1\n1\t3\n", {"pearson": 1, "spearman": 1}, 0),
     ("pair", '{"text":"x","text2":"y","label":true}\n', "0\t1\n", {"accuracy": 1, "matthews": 0}, 0),
     ("tokens", "-DOCSTART-\tO\n\nAda\tB\nsaid\tO\n\n\nyes\tO\n", '{"id":0,"prediction":["B","B"]}\n{"id":1,"prediction":["O"]}\n', {"accuracy": 2 / 3}, 0),
     ("squad1", squad([("q1", ["The Cat"]), ("q2", ["red house", "house"])]), '{"q1": "cat", "q2": "a red"}', {"exact_match": 50, "f1": 100 * (1 + 2 / 3) / 2}, 0),
+    ("squad1", squad([("q1", ["The Cat"]), ("q2", ["x"])]), '{"id": "q2", "prediction": "y"}\n{"id": "q1", "prediction": "cat", "score": 2}\n', {"exact_match": 50, "f1": 50}, 0),
+    ("squad1", squad([("id", ["x"]), ("prediction", ["y"])]), '{"id": "x", "prediction": "y"}', {"exact_match": 100, "f1": 100}, 0),
     ("squad2", squad([("q1", []), ("q2", ["house"])]), '{"q1": "", "q2": ""}', {"exact_match": 50, "f1": 50, "has_answer_exact_match": 0, "has_answer_f1": 0,
                                                                                 "no_answer_exact_match": 100, "no_answer_f1": 100}, 0),
 ]
@@ -258,16 +272,26 @@ BAD = [
     ("squad1", '{"data": [}', "{}", "GOLD:1:"),
     ("squad1", squad([("q", ["x"])]), '{"q": "x",\n "q": "y"}', "FOUND:2:"),
     ("squad1", squad([("q", ["x"]), ("q", ["y"])]), '{"q": "x"}', 'id "q" stands twice in the gold file'),
+    ("squad1", squad([("q", ["x"])]), '{"id": "q", "prediction": "x"}\n{"id": "q", "prediction": "x"}', 'FOUND:2:1: id "q": a second prediction'),
+    ("squad1", squad([("q", ["x"])]), '{"id": "q", "prediction": ["x"]}', 'FOUND:1:1: a "prediction" is expected, a text'),
+    ("mrqa", mrqa("q", []), "{}", 'GOLD:2:1: qas[0]: "answers"'),
+    ("sst-1", "(3 (2 It) 4\n", "0\t1\n", "GOLD:1:11: ) is expected"),
+    ("semeval", "1\tgood\tx\n", "0\tneutral\n", 'GOLD:1:3: label "good"'),
+    ("sentube", {"neg.txt": "x\n", "pos.txt": "a\0"}, "0\tpositive\n", "GOLD/pos.txt:1:2: a zero byte"),
+    ("scitail", "a\tb\tentailment\n", "0\tentails\n", 'GOLD:1:5: label "entailment": one of entails, neutral'),
     ("squad1", squad([("q", ["x"])]), "[]", "FOUND:1:1: an object {id: text} is expected"),
 ]
 
 
 class Command(unittest.TestCase):
-    def score(self, task, gold, found, *options):
+    def score(self, task, gold, found, *options, name="GOLD"):
+        files = {f"{name}/{k}": v for k, v in gold.items()} if isinstance(gold, dict) else {name: gold}
         with tempfile.TemporaryDirectory() as folder:
-            for name, text in (("GOLD", gold), ("FOUND", found)):
-                (pathlib.Path(folder) / name).write_bytes(text.encode())
-            return subprocess.run([MASKBERT, "score", task, "FOUND", "GOLD", *options], cwd=folder, capture_output=True, text=True)
+            for path, text in {**files, "FOUND": found}.items():
+                path = pathlib.Path(folder) / path
+                path.parent.mkdir(exist_ok=True)
+                path.write_bytes(text if isinstance(text, bytes) else text.encode())
+            return subprocess.run([MASKBERT, "score", task, "FOUND", name, *options], cwd=folder, capture_output=True, text=True)
 
     def test_each_format_is_read(self):
         for task, gold, found, metrics, skipped in GOOD:
@@ -281,6 +305,27 @@ class Command(unittest.TestCase):
                         self.assertIsNone(said["metrics"][name])
                     else:
                         self.assertAlmostEqual(said["metrics"][name], value, delta=1e-12)
+
+    def test_whole_numbers_may_be_a_regression(self):
+        gold, found = "text\tlabel\nx\t1\ny\t3\nz\t2\n", "0\t2\n1\t6\n2\t4\n"
+        self.assertEqual(list(json.loads(self.score("text", gold, found, "--json").stdout)["metrics"]), ["accuracy", "matthews"])
+        said = json.loads(self.score("text", gold, found, "--json", "--regression").stdout)["metrics"]
+        self.assertEqual(list(said), ["pearson", "spearman"])
+        self.assertAlmostEqual(said["pearson"], 1, delta=1e-12)
+        for task, labels, message in (("text", "text\tlabel\nx\tred\n", 'GOLD:2:3: label "red": a number'), ("cola", gold, "--regression is for")):
+            done = self.score(task, labels, found, "--regression")
+            self.assertEqual((done.returncode, done.stdout), (2, ""))
+            self.assertTrue(done.stderr.startswith("maskbert: " + message), done.stderr)
+
+    def test_packed_files(self):
+        packed = gzip.compress(mrqa("q", ["cat"]).encode())
+        done = self.score("mrqa", packed, '{"q": "cat"}', "--json", name="GOLD.jsonl.gz")
+        if "built without zlib" in done.stderr:
+            self.skipTest("built without zlib")
+        self.assertEqual(json.loads(done.stdout)["metrics"], {"exact_match": 100, "f1": 100})
+        done = self.score("mrqa", packed[:-9], '{"q": "cat"}', name="GOLD.jsonl.gz")
+        self.assertEqual(done.returncode, 2)
+        self.assertTrue(done.stderr.startswith("maskbert: GOLD.jsonl.gz: "), done.stderr)
 
     def test_text(self):
         done = self.score(*GOOD[5][:3])
