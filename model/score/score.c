@@ -106,8 +106,8 @@ static int score_answers(const struct dataset *d, const struct predictions *p,
     struct answer_sum sum[2] = {{0}}; /* without an answer, with one */
     for (size_t k = 0; k < d->count; k++) {
         const struct task_example *x = &d->example[k];
-        struct answer_score s = answer_score(p->of[k].part[0], x->answer, x->answers, rules);
-        struct answer_sum *to = &sum[x->answers > 0];
+        struct answer_score s = answer_score(p->of[k].part[0], x->gold, x->golds, rules);
+        struct answer_sum *to = &sum[x->golds > 0];
         to->exact += s.exact;
         to->f1 += s.f1;
         to->count++;

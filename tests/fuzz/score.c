@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A task's name, a newline, its gold file, a line "====" and predictions. What is let through is scored: metrics are within
+/* A task's name, perhaps " numbers" or " phrases", a newline, its gold file, a line "====" and predictions. What is let through is scored: metrics are within
    their range or undefined. */
 #include "model/score/score.h"
 #include "tests/fuzz/check.h"
@@ -13,12 +13,26 @@ static void hold(bool promise)
         abort();
 }
 
+/* MRQA's answers are cut out of the context. */
+static void check_answers(const struct task_example *x)
+{
+    for (uint32_t k = 0; k < x->answers; k++) {
+        const char *at = x->text[1];
+        for (uint32_t point = 0; point < x->answer_at[k]; point++)
+            while ((*++at & 0xc0) == 0x80) {
+            }
+        hold(*x->answer[k] && !strncmp(at, x->answer[k], strlen(x->answer[k])));
+    }
+}
+
 static void check_examples(const struct dataset *d)
 {
     hold(d->count > 0);
     for (size_t k = 0; k < d->count; k++) {
         const struct task_example *x = &d->example[k];
         hold(x->id && x->texts);
+        if (d->task->lines)
+            check_answers(x);
         for (uint32_t j = 0; j < x->texts; j++)
             hold(x->text[j] != NULL);
         for (uint32_t j = 0; d->labelled && j < x->labels; j++)
@@ -51,23 +65,33 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
     struct error e = {0};
     struct dataset d = {0};
-    char name[16] = {0};
+    char name[32] = {0};
     const uint8_t *line = memchr(data, '\n', size < sizeof name ? size : sizeof name);
     const struct data_task *task;
     if (!line)
         return 0;
     memcpy(name, data, (size_t)(line - data));
+    char *option = strchr(name, ' ');
+    const struct dataset_options how = {.numbers = option && !strcmp(option, " numbers"),
+                                        .phrases = option && !strcmp(option, " phrases")};
+    if (option)
+        *option = 0;
     if (!(task = data_task_find(name, &e)))
         return 0;
     const uint8_t *gold = line + 1, *end = data + size;
     const uint8_t *cut = memmem(gold, (size_t)(end - gold), "====\n", 5);
     const uint8_t *found = cut ? cut + 5 : end;
-    struct task_source from = {"GOLD", gold, (size_t)((cut ? cut : end) - gold)};
-    if (dataset_read(task, &from, &d, &e) < 0) {
+    struct task_source from = {.path = "GOLD",
+                               .bytes = gold,
+                               .size = (size_t)((cut ? cut : end) - gold),
+                               .label = "positive"};
+    if (dataset_read(task, &from, &how, &d, &e) < 0) {
         check_refusal(&e);
     } else {
         check_examples(&d);
-        check_predictions(&d, &(struct task_source){"FOUND", found, (size_t)(end - found)});
+        check_predictions(&d, &(struct task_source){.path = "FOUND",
+                                                    .bytes = found,
+                                                    .size = (size_t)(end - found)});
     }
     dataset_finish(&d);
     return 0;

@@ -27,7 +27,7 @@ static struct dataset read_gold(const char *task, const char *gold)
     struct task_source from = {
         .path = "GOLD", .bytes = (const uint8_t *)gold, .size = strlen(gold)};
     const struct data_task *t = data_task_find(task, &e);
-    if (!t || dataset_read(t, &from, &d, &e) < 0)
+    if (!t || dataset_read(t, &from, NULL, &d, &e) < 0)
         fail_msg("%s", e.text);
     return d;
 }

@@ -79,13 +79,16 @@ static const struct command commands[] = {
      O(MAX_LENGTH) | O(STRIDE) | O(REGRESSION) | O(NULL_THRESHOLD) | O(PREDICTIONS) | O(SPLIT_NAME), 1, 1, command_eval},
     {"score", "TASK PREDICTIONS GOLD", "a task's metrics, from files of any program",
      "TASK: cola sst-2 mrpc qqp sts-b mnli qnli rte wnli (GOLD is GLUE's TSV: its train or dev file; QQP's broken rows and MNLI's rows "
-     "without a label are skipped and counted), squad1 squad2 (SQuAD's JSON), swag (CSV), text pair (TSV with a header text[, text2], label, or "
-     "JSONL with these names; labels are numbers where all are and one has a decimal point), tokens (a word, a tab, a label a line, a blank line "
-     "between sentences). PREDICTIONS: JSONL {\"id\", \"prediction\"}, tokens with a list of labels; or index TAB prediction, as GLUE takes it; "
-     "for SQuAD {id: text}. An id is the number of the row from 0, header and blank lines apart. Each example has exactly one. Metrics: accuracy; with F1 of class 1 "
+     "without a label are skipped and counted), squad1 squad2 (SQuAD's JSON), mrqa (the JSONL of MRQA 2019), swag (CSV), sst-1 (trees of the "
+     "Stanford Sentiment Treebank; sentences are judged), semeval (2013 to 2017: ids, label, text; deleted tweets, Not Available, are skipped and "
+     "counted), sentube (a folder with neg.txt and pos.txt, a text a line, as Barnes et al. 2017 distribute it; rows of neg.txt come first), scitail (its "
+     "tsv_format), text pair (TSV with a header text[, text2], label, or JSONL with these names; labels are numbers where all are and one has a decimal "
+     "point, or with --regression), tokens (a word, a tab, a label a line, a blank line between sentences). A name in .gz or .zst is unpacked. PREDICTIONS: "
+     "JSONL {\"id\", \"prediction\"}, tokens with a list of labels; or index TAB prediction, as GLUE takes it; for SQuAD and MRQA also {id: text}. "
+     "An id is the number of the row from 0, header and blank lines apart. Each example has exactly one. Metrics: accuracy; with F1 of class 1 "
      "(mrpc, qqp); Matthews (cola; text and pair beside accuracy); Pearson and Spearman (sts-b, and numbers); exact match and F1 in percent as "
-     "SQuAD's own scripts have them, squad2 also of questions with and without an answer. What is undefined, as a correlation with a constant, is null in JSON.",
-     O(JSON), 3, 3, command_score},
+     "SQuAD's and MRQA's own scripts have them, squad2 also of questions with and without an answer. What is undefined, as a correlation with a constant, is null in JSON.",
+     O(JSON) | O(REGRESSION), 3, 3, command_score},
     {"plot", "LOG.jsonl..", "the logs of runs as curves",
      "LOG is a log.jsonl or a run's folder. The values are pale, their running mean in colour, evaluations are dots. --y is "
      "any field of the log: loss, mlm, nsp, lr, grad_norm, tokens_per_s, mfu; where a mask is learned l1, density, entropy, p_diagonal, p_neighbour, p_special.",

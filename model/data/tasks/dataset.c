@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "model/data/tasks/dataset.h"
-#include "masks/base/file.h"
 #include "masks/base/memory.h"
 #include "model/data/tasks/reading.h"
+#include "model/data/tasks/source.h"
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -124,35 +124,46 @@ static int set_classes(struct dataset *d, const char *path, struct error *e)
     return 0;
 }
 
-static void set_values(struct dataset *d)
+static int set_values(struct dataset *d, const char *path, struct error *e)
 {
-    for (size_t k = 0; d->labelled && k < d->count; k++)
-        dataset_number(d->example[k].label[0], &d->example[k].value);
+    for (size_t k = 0; d->labelled && k < d->count; k++) {
+        struct task_example *x = &d->example[k];
+        if (!dataset_number(x->label[0], &x->value))
+            return error_set(e, ERROR_INPUT, "%s:%u:%u: label \"%.60s\": a number is expected",
+                             path, x->line, x->column, x->label[0]);
+    }
+    return 0;
+}
+
+static int set_labels(struct dataset *d, const struct dataset_options *how, const char *path,
+                      struct error *e)
+{
+    if (d->task->format == TASK_ANSWERS)
+        return 0;
+    if (d->task->format == TASK_PLAIN)
+        d->numbers = (how && how->numbers) || (d->labelled && are_numbers(d));
+    return d->numbers ? set_values(d, path, e) : set_classes(d, path, e);
 }
 
 /* ---- reading ---- */
 
 int dataset_read(const struct data_task *task, const struct task_source *from,
-                 struct dataset *ret, struct error *e)
+                 const struct dataset_options *how, struct dataset *ret, struct error *e)
 {
     static int (*const readers[])(struct dataset *, const struct task_source *,
-                                  struct error *) = {[TASK_GLUE] = read_glue,
-                                                     [TASK_PLAIN] = read_plain,
-                                                     [TASK_ENDINGS] = read_endings,
-                                                     [TASK_WORDS] = read_words,
-                                                     [TASK_ANSWERS] = read_answers};
+                                  struct error *) = {
+        [TASK_GLUE] = read_glue,       [TASK_PLAIN] = read_plain,
+        [TASK_ENDINGS] = read_endings, [TASK_WORDS] = read_words,
+        [TASK_ANSWERS] = read_answers, [TASK_TREES] = read_trees,
+        [TASK_TWEETS] = read_tweets,   [TASK_SIDES] = read_sides};
     struct dataset d = {.task = task, .labelled = true, .numbers = task->numbers};
+    d.phrases = how && how->phrases && task->format == TASK_TREES;
     int result = readers[task->format](&d, from, e);
     if (result == 0 && !d.count)
         result = error_set(e, ERROR_INPUT, "%s:1:1: no example; examples of %s are expected",
                            from->path, task->name);
-    if (result == 0 && task->format != TASK_ANSWERS) {
-        d.numbers |= d.labelled && task->format == TASK_PLAIN && are_numbers(&d);
-        if (d.numbers)
-            set_values(&d);
-        else
-            result = set_classes(&d, from->path, e);
-    }
+    if (result == 0)
+        result = set_labels(&d, how, from->path, e);
     if (result < 0)
         dataset_finish(&d);
     else
@@ -160,14 +171,40 @@ int dataset_read(const struct data_task *task, const struct task_source *from,
     return result;
 }
 
-int dataset_load(const struct data_task *task, const char *path, struct dataset *ret,
-                 struct error *e)
+/* A file for each class. */
+static int load_sides(const struct data_task *task, const char *folder,
+                      const struct dataset_options *how, struct dataset *ret, struct error *e)
 {
-    struct file f;
-    if (file_open(path, &f, e) < 0)
+    static const char *const name[] = {"neg.txt", "pos.txt"};
+    struct loaded_source side[2] = {{.unpacked = NULL}};
+    struct text path[2] = {{0}};
+    int result = 0;
+    for (int k = 0; k < 2; k++) {
+        text_add(&path[k], "%s/%s", folder, name[k]);
+        if (result == 0)
+            result = source_load(text_get(&path[k]), &side[k], e);
+        side[k].from.label = task->classes[k];
+    }
+    side[0].from.next = &side[1].from;
+    if (result == 0)
+        result = dataset_read(task, &side[0].from, how, ret, e);
+    for (int k = 0; k < 2; k++) {
+        source_unload(&side[k]);
+        text_finish(&path[k]);
+    }
+    return result;
+}
+
+int dataset_load(const struct data_task *task, const char *path,
+                 const struct dataset_options *how, struct dataset *ret, struct error *e)
+{
+    struct loaded_source s;
+    if (task->format == TASK_SIDES)
+        return load_sides(task, path, how, ret, e);
+    if (source_load(path, &s, e) < 0)
         return -1;
-    int result = dataset_read(task, &(struct task_source){path, f.bytes, f.size}, ret, e);
-    file_close(&f);
+    int result = dataset_read(task, &s.from, how, ret, e);
+    source_unload(&s);
     return result;
 }
 

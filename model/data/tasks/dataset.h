@@ -6,19 +6,29 @@
 
 struct task_example {
     const char *
-        id; /* the row in its file from 0 (blank lines and the header apart); of SQuAD the question's */
+        id; /* the row in its file from 0 (blank lines and the header apart); of SQuAD and MRQA the question's */
     uint32_t line, column; /* of the label, for messages; 0 where JSON does not tell */
     const char **
-        text; /* one, two; SWAG: the first sentence and four endings; tokens: words; SQuAD: question, context */
+        text; /* one, two; SWAG: the first sentence and four endings; tokens: words; SQuAD, MRQA: question, context */
     uint32_t texts;
     const char **label; /* one; of tokens one for each word; SQuAD: none */
     uint32_t labels;
     uint32_t *
         class_of; /* of each label, a number of dataset.classes; null where labels are numbers */
-    double value;        /* of the label, where labels are numbers */
-    const char **answer; /* SQuAD's gold answers, none where there is no answer */
+    double value; /* of the label, where labels are numbers */
+    const char *
+        *answer; /* SQuAD, MRQA: answers in the context, none where there is no answer */
     uint32_t *answer_at; /* where each begins in the context, in code points */
     uint32_t answers;
+    const char **gold; /* what predictions are compared with; of SQuAD the same as answer */
+    uint32_t golds;
+};
+
+/* How a file is read. Zeroed, or null: as the task has it. */
+struct dataset_options {
+    bool numbers; /* text, pair: labels are numbers, also where all are whole */
+    bool
+        phrases; /* SST-1: each phrase is an example, as for training, in place of each sentence */
 };
 
 struct dataset {
@@ -27,6 +37,7 @@ struct dataset {
     size_t count, capacity;
     bool labelled;        /* false: a test file, without labels */
     bool numbers;         /* labels are numbers */
+    bool phrases;         /* SST-1: examples are phrases */
     const char **classes; /* names; of a task without fixed classes those of the file, sorted */
     uint32_t n_classes;
     char **skipped; /* ids of rows that were left out */
@@ -40,9 +51,10 @@ enum { DATASET_CLASSES = 4096 }; /* at most */
 
 /* *ret is for dataset_finish() on success alone. */
 int dataset_read(const struct data_task *task, const struct task_source *from,
-                 struct dataset *ret, struct error *e);
-int dataset_load(const struct data_task *task, const char *path, struct dataset *ret,
-                 struct error *e);
+                 const struct dataset_options *how, struct dataset *ret, struct error *e);
+/* A path that ends in .gz or .zst is unpacked. SenTube's is a folder. */
+int dataset_load(const struct data_task *task, const char *path,
+                 const struct dataset_options *how, struct dataset *ret, struct error *e);
 void dataset_finish(struct dataset *d);
 
 /* The number of a class, or -1. */

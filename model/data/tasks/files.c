@@ -35,6 +35,13 @@ static const struct layout layouts[] = {
     {"wnli", {"WNLI"}, PARTS(".tsv")},
     {"squad1", {"SQuAD", "squad", "v1.1"}, SQUAD("v1.1")},
     {"squad2", {"SQuAD", "squad", "v2.0"}, SQUAD("v2.0")},
+    {"mrqa", {"MRQA", "MrQA"}, {{"train.jsonl", "train.jsonl.gz"}, {"dev.jsonl", "dev.jsonl.gz"}, {0},
+                                {"test.jsonl", "test.jsonl.gz"}, {0}}},
+    {"sst-1", {"SST-1", "trees"}, PARTS(".txt")},
+    {"semeval", {"SemEval"}, PARTS(".tsv")},
+    {"sentube", {"SenTube", "auto", "tablets"}, PARTS("")},
+    {"scitail", {"SciTail", "tsv_format", "SciTailV1.1/tsv_format"},
+     {{"train.tsv", "scitail_1.0_train.tsv"}, {"dev.tsv", "scitail_1.0_dev.tsv"}, {0}, {"test.tsv", "scitail_1.0_test.tsv"}, {0}}},
     {"swag", {"SWAG"}, {{"train.csv"}, {"val.csv", "dev.csv"}, {0}, {"test.csv"}, {0}}},
     {"text", {0}, PLAIN},
     {"pair", {0}, PLAIN},
@@ -99,7 +106,7 @@ static void try_all(struct search *s, const struct data_task *t, const char *roo
 }
 
 static int check_found(const struct search *s, const struct data_task *t, const char *folder,
-                 enum task_part part, bool optional, struct error *e)
+                       enum task_part part, bool optional, struct error *e)
 {
     static const char *const parts[] = {"training", "dev", "mismatched dev", "test",
                                         "mismatched test"};

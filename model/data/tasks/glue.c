@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* GLUE's TSV: columns by the names of the header, no quotes. CoLA has no header, its test file has one. */
+/* GLUE's TSV: columns by the names of the header, no quotes. CoLA has no header, its test file has one. SciTail has none. */
 #include "model/data/tasks/reading.h"
 #include <string.h>
 
@@ -81,9 +81,13 @@ static int take_row(struct dataset *d, const struct rows *r, const struct column
 
 static int take_first(struct dataset *d, struct rows *r, struct columns *c, struct error *e)
 {
-    if (!d->task->headless || rows_find(r, d->task->text[0]) >= 0)
+    const struct task_columns *at = d->task->headless;
+    if (!at || rows_find(r, d->task->text[0]) >= 0)
         return find_columns(d->task, r, c, e);
-    *c = (struct columns){{3, -1}, 1, 4};
+    *c = (struct columns){{(int)at->text[0], (int)at->text[1]}, (int)at->label, 0};
+    for (size_t k = 0; k < text_columns(d->task); k++)
+        c->least = c->text[k] >= (int)c->least ? (size_t)c->text[k] + 1 : c->least;
+    c->least = at->label >= c->least ? at->label + 1 : c->least;
     return take_row(d, r, c, e);
 }
 

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "model/data/tasks/predictions.h"
-#include "masks/base/file.h"
 #include "masks/base/memory.h"
 #include "model/data/tasks/json_label.h"
 #include "model/data/tasks/reading.h"
+#include "model/data/tasks/source.h"
 #include <stdlib.h>
 #include <string.h>
 
@@ -211,6 +211,19 @@ static int read_texts(struct matching *m, const struct task_source *from)
     return result;
 }
 
+/* JSONL, where the first line is an object with these two keys and they are not two questions of SQuAD. */
+static bool are_lines(const struct matching *m, const struct task_source *from)
+{
+    struct error ignored;
+    struct json_lines l = {.from = from};
+    const struct known id = {"id", 0}, prediction = {"prediction", 0};
+    bool both = json_lines_next(&l, &ignored) > 0 && json_object_get(l.object, "id") &&
+                json_object_get(l.object, "prediction");
+    json_decref(l.object);
+    return both && !(bsearch(&id, m->known, m->n_known, sizeof id, by_id) &&
+                     bsearch(&prediction, m->known, m->n_known, sizeof prediction, by_id));
+}
+
 /* ---- the whole ---- */
 
 static int check_missing(const struct matching *m)
@@ -227,6 +240,15 @@ static int check_missing(const struct matching *m)
                    : 0;
 }
 
+static int read_any(struct matching *m, const struct task_source *from)
+{
+    if (m->d->task->format == TASK_ANSWERS && !are_lines(m, from))
+        return read_texts(m, from);
+    if (is_json(from) || m->d->task->format == TASK_WORDS)
+        return read_lines(m, from);
+    return read_submission(m, from);
+}
+
 int predictions_read(const struct dataset *d, const struct task_source *from,
                      struct predictions *ret, struct error *e)
 {
@@ -234,11 +256,8 @@ int predictions_read(const struct dataset *d, const struct task_source *from,
     predictions_begin(&p, d);
     struct matching m = {.d = d, .p = &p, .path = from->path, .e = e};
     int result = sort_ids(&m);
-    if (result == 0 && d->task->format == TASK_ANSWERS)
-        result = read_texts(&m, from);
-    else if (result == 0)
-        result = is_json(from) || d->task->format == TASK_WORDS ? read_lines(&m, from)
-                                                                : read_submission(&m, from);
+    if (result == 0)
+        result = read_any(&m, from);
     if (result == 0)
         result = check_missing(&m);
     free(m.known);
@@ -252,11 +271,11 @@ int predictions_read(const struct dataset *d, const struct task_source *from,
 int predictions_load(const struct dataset *d, const char *path, struct predictions *ret,
                      struct error *e)
 {
-    struct file f;
-    if (file_open(path, &f, e) < 0)
+    struct loaded_source s;
+    if (source_load(path, &s, e) < 0)
         return -1;
-    int result = predictions_read(d, &(struct task_source){path, f.bytes, f.size}, ret, e);
-    file_close(&f);
+    int result = predictions_read(d, &s.from, ret, e);
+    source_unload(&s);
     return result;
 }
 

@@ -15,4 +15,8 @@ int read_glue(struct dataset *d, const struct task_source *from, struct error *e
 int read_plain(struct dataset *d, const struct task_source *from, struct error *e);
 int read_endings(struct dataset *d, const struct task_source *from, struct error *e);
 int read_words(struct dataset *d, const struct task_source *from, struct error *e);
+int read_trees(struct dataset *d, const struct task_source *from, struct error *e);
+int read_tweets(struct dataset *d, const struct task_source *from, struct error *e);
+int read_sides(struct dataset *d, const struct task_source *from, struct error *e);
+int read_mrqa(struct dataset *d, const struct task_source *from, struct error *e);
 int read_answers(struct dataset *d, const struct task_source *from, struct error *e);

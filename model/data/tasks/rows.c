@@ -27,6 +27,11 @@ static bool ends_line(const struct rows *r)
     return *r->at == '\n' || (*r->at == '\r' && r->at + 1 < r->end && r->at[1] == '\n');
 }
 
+static bool ends_field(const struct rows *r)
+{
+    return r->separator && *r->at == (uint8_t)r->separator;
+}
+
 /* Bytes up to the closing quote; r->at stands behind the opening one. */
 static int take_quoted(struct rows *r, struct error *e)
 {
@@ -59,7 +64,7 @@ static int take_field(struct rows *r, struct error *e)
             return -1;
     }
     const uint8_t *from = r->at;
-    while (r->at < r->end && *r->at != (uint8_t)r->separator && !ends_line(r)) {
+    while (r->at < r->end && !ends_field(r) && !ends_line(r)) {
         if (!*r->at)
             return fail_here(r, e, "a zero byte; text is expected");
         r->at++;
@@ -79,7 +84,7 @@ int rows_next(struct rows *r, struct error *e)
             return -1;
         if (r->at == r->end)
             return 1;
-        bool separated = *r->at == (uint8_t)r->separator;
+        bool separated = ends_field(r);
         r->at += *r->at == '\r' ? 2 : 1;
         if (separated)
             continue;

@@ -12,6 +12,8 @@ struct task_source {
     const char *path;
     const uint8_t *bytes;
     size_t size;
+    const char *label;              /* of all rows; null: the rows have labels */
+    const struct task_source *next; /* read after it as one file; null: the last */
 };
 
 struct row_field {
@@ -29,7 +31,7 @@ struct rows {
     size_t fields, capacity;
 };
 
-/* Skips a byte order mark. Separator: '\t' or ','. */
+/* Skips a byte order mark. Separator: '\t', ',' or 0: a line is a field. */
 void rows_begin(struct rows *r, const struct task_source *from, char separator);
 /* 1: a row; 0: the end; -1: a quote that nothing closes, or a zero byte. An empty line is a row of one empty field. */
 int rows_next(struct rows *r, struct error *e);

@@ -34,6 +34,8 @@ static int take_answers(const struct place *p, const json_t *list, struct task_e
         x->answer[k] = dataset_keep(p->d, text);
         x->answer_at[k] = (uint32_t)at;
     }
+    x->gold = x->answer;
+    x->golds = x->answers;
     return 0;
 }
 
@@ -91,6 +93,8 @@ static int take_articles(struct place *p, const json_t *articles)
 
 int read_answers(struct dataset *d, const struct task_source *from, struct error *e)
 {
+    if (d->task->lines)
+        return read_mrqa(d, from, e);
     json_error_t why;
     json_t *all = json_load_bytes((const char *)from->bytes, from->size, JSON_FROM_FILE, &why);
     struct place p = {.d = d, .path = from->path, .e = e};

@@ -12,9 +12,13 @@
         "entailment", "not_entailment" \
     }
 
+static const struct task_columns cola_columns = {
+    {3}, 1}; /* source, label, the author's label, sentence */
+static const struct task_columns scitail_columns = {{0, 1}, 2};
+
 /* clang-format off */
 const struct data_task data_tasks[] = {
-    {"cola", TASK_GLUE, METRIC_MATTHEWS, {"sentence"}, "label", BINARY, .headless = true},
+    {"cola", TASK_GLUE, METRIC_MATTHEWS, {"sentence"}, "label", BINARY, .headless = &cola_columns},
     {"sst-2", TASK_GLUE, METRIC_ACCURACY, {"sentence"}, "label", BINARY},
     {"mrpc", TASK_GLUE, METRIC_ACCURACY | METRIC_F1, {"#1 String", "#2 String"}, "Quality", BINARY},
     {"qqp", TASK_GLUE, METRIC_ACCURACY | METRIC_F1, {"question1", "question2"}, "is_duplicate", BINARY, .skips = true},
@@ -25,7 +29,12 @@ const struct data_task data_tasks[] = {
     {"wnli", TASK_GLUE, METRIC_ACCURACY, {"sentence1", "sentence2"}, "label", BINARY},
     {"squad1", TASK_ANSWERS, METRIC_ANSWERS},
     {"squad2", TASK_ANSWERS, METRIC_ANSWERS, .unanswerable = true},
+    {"mrqa", TASK_ANSWERS, METRIC_ANSWERS, .lines = true},
     {"swag", TASK_ENDINGS, METRIC_ACCURACY, .label = "label", .classes = {"0", "1", "2", "3"}},
+    {"sst-1", TASK_TREES, METRIC_ACCURACY, .classes = {"0", "1", "2", "3", "4"}},
+    {"semeval", TASK_TWEETS, METRIC_ACCURACY, .classes = {"negative", "neutral", "positive"}},
+    {"sentube", TASK_SIDES, METRIC_ACCURACY, .classes = {"negative", "positive"}},
+    {"scitail", TASK_GLUE, METRIC_ACCURACY, {"premise", "hypothesis"}, "label", {"entails", "neutral"}, .headless = &scitail_columns},
     {"text", TASK_PLAIN, METRIC_ACCURACY | METRIC_MATTHEWS, {"text"}, "label"},
     {"pair", TASK_PLAIN, METRIC_ACCURACY | METRIC_MATTHEWS, {"text", "text2"}, "label"},
     {"tokens", TASK_WORDS, METRIC_ACCURACY},

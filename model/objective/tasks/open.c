@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* A task's file to samples. Classes are numbered as the training data have them. */
-#include "masks/base/file.h"
 #include "masks/base/hash.h"
 #include "masks/base/memory.h"
 #include "model/data/tasks/files.h"
@@ -101,11 +100,10 @@ static const struct objective *objective_of(const struct dataset *d)
 static void encode_all(struct task_reader *r)
 {
     static void (*const encoders[])(struct task_reader *, const struct task_example *) = {
-        [TASK_GLUE] = encode_text,
-        [TASK_PLAIN] = encode_text,
-        [TASK_ENDINGS] = encode_choices,
-        [TASK_WORDS] = encode_words,
-        [TASK_ANSWERS] = encode_question};
+        [TASK_GLUE] = encode_text,        [TASK_PLAIN] = encode_text,
+        [TASK_ENDINGS] = encode_choices,  [TASK_WORDS] = encode_words,
+        [TASK_ANSWERS] = encode_question, [TASK_TREES] = encode_text,
+        [TASK_TWEETS] = encode_text,      [TASK_SIDES] = encode_text};
     for (size_t k = 0; k < r->set->count; k++)
         encoders[r->set->task->format](r, &r->set->example[k]);
 }
@@ -143,16 +141,17 @@ static int make_samples(struct task_samples *s, const struct objective_source *f
 
 /* ---- files ---- */
 
-static int set_sum(struct task_samples *s, const char *path, struct error *e)
+static void set_sum(struct task_samples *s)
 {
-    struct file f;
-    if (file_open(path, &f, e) < 0)
-        return -1;
-    const XXH128_hash_t sum = XXH3_128bits(f.bytes, f.size);
+    XXH3_state_t *state = XXH3_createState();
+    XXH3_128bits_reset(state);
+    XXH3_128bits_update(state, s->token_id, s->base.tokens * sizeof *s->token_id);
+    XXH3_128bits_update(state, s->sequence, s->sequences * sizeof *s->sequence);
+    XXH3_128bits_update(state, s->label, s->labels * sizeof *s->label);
+    const XXH128_hash_t sum = XXH3_128bits_digest(state);
+    XXH3_freeState(state);
     snprintf(s->base.sum, sizeof s->base.sum, "%016" PRIx64 "%016" PRIx64, sum.high64,
              sum.low64);
-    file_close(&f);
-    return 0;
 }
 
 static int check_set(const struct task_samples *s, const struct objective_source *from,
@@ -172,13 +171,14 @@ static int read_file(struct task_samples *s, const struct objective_source *from
 {
     const bool numbers =
         from->regression || (from->like && from->like->natural == &objective_regress);
-    (void)numbers;
-    if (dataset_load(from->task, path, &s->set, e) < 0 || check_set(s, from, path, e) < 0 ||
-        make_samples(s, from, path, e) < 0)
+    const struct dataset_options how = {.numbers = numbers, .phrases = !from->held_out};
+    if (dataset_load(from->task, path, &how, &s->set, e) < 0 ||
+        check_set(s, from, path, e) < 0 || make_samples(s, from, path, e) < 0)
         return -1;
     if (!from->held_out)
         dataset_finish(&s->set); /* samples are all that training reads */
-    return set_sum(s, path, e);
+    set_sum(s);
+    return 0;
 }
 
 void task_close(struct objective_data *base)

@@ -36,8 +36,8 @@ static int assess_file(const struct assess_request *q, const char *path, struct 
     if (config_read(q->model, &c, e) < 0)
         return -1;
     const bool numbers = q->task->format == TASK_PLAIN && task_kind(&c) == TASK_REGRESSION;
-    (void)numbers;
-    int r = dataset_load(q->task, path, &j->set, e);
+    const struct dataset_options how = {.numbers = numbers};
+    int r = dataset_load(q->task, path, &how, &j->set, e);
     if (r == 0)
         r = evaluate_check(&c, &j->set, q->model, e);
     if (r == 0)

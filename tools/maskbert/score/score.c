@@ -40,7 +40,13 @@ static int score(const struct options *o, struct dataset *d, struct predictions 
 {
     struct score metric[SCORES];
     const struct data_task *task = data_task_find(o->arguments[0], e);
-    if (!task || dataset_load(task, o->arguments[2], d, e) < 0)
+    const struct dataset_options how = {.numbers = o->regression};
+    if (!task)
+        return -1;
+    if (o->regression && task->format != TASK_PLAIN)
+        return error_set(e, ERROR_INPUT, "--regression is for the tasks text and pair, not %s",
+                         task->name);
+    if (dataset_load(task, o->arguments[2], &how, d, e) < 0)
         return -1;
     if (!d->labelled)
         return error_set(e, ERROR_INPUT, "%s: the gold file has no labels: a test file?",
