@@ -146,7 +146,11 @@ static void set_sum(struct task_samples *s)
     XXH3_state_t *state = XXH3_createState();
     XXH3_128bits_reset(state);
     XXH3_128bits_update(state, s->token_id, s->base.tokens * sizeof *s->token_id);
-    XXH3_128bits_update(state, s->sequence, s->sequences * sizeof *s->sequence);
+    for (size_t k = 0; k < s->sequences; k++) {
+        const struct task_sequence *q = &s->sequence[k];
+        const uint32_t each[] = {q->tokens, q->first_part, q->labels};
+        XXH3_128bits_update(state, each, sizeof each);
+    }
     XXH3_128bits_update(state, s->label, s->labels * sizeof *s->label);
     const XXH128_hash_t sum = XXH3_128bits_digest(state);
     XXH3_freeState(state);

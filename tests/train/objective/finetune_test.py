@@ -164,7 +164,7 @@ def several_runs(toy):
 
 def refuses(toy):
     command = arguments("text", "new")
-    toy.refused("--task TASK", *[x for x in command if x not in ("--task", "text")], "--data", "text")
+    toy.refused("--task TASK", "finetune", "trained", "--data", "text", "-o", "new")
     toy.refused("one of cola", *command, "--task", "sst-3")
     toy.refused("at most one of --epochs", *command, "--epochs", 1, "--steps", 3)
     toy.refused("--layer-decay 1.5", *command, "--layer-decay", 1.5)
