@@ -33,7 +33,8 @@ struct model_config {
     enum activation activation;
     double layer_norm_eps, initializer_range, hidden_dropout, attention_dropout;
     /* Before the linear of a head; below 0: hidden_dropout. */
-    double classifier_dropout, token_dropout, span_dropout; /* classifiers of sequences, of tokens */
+    double classifier_dropout, token_dropout,
+        span_dropout;                  /* classifiers of sequences, of tokens */
     bool tied;                         /* the MLM decoder is the word embeddings */
     const char *architecture;          /* a class of transformers, "" where none is named */
     const char *dtype;                 /* torch_dtype, "" where it is not said */

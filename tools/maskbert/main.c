@@ -65,7 +65,7 @@ static const struct command commands[] = {
      "into RUN/seed-S; --grid trains each combination with the first seed into RUN/grid-.., and the seeds with the best. --drop random:K --repeats N: "
      "RUN-1 to RUN-N. RUN/summary.json has mean, deviation and each of every metric. --resume goes on where a run was interrupted; runs "
      "that are done end at once. The same bits for any number of threads.",
-     (TRAINING_OPTIONS & ~(O(RATE) | O(WARMUP) | O(SAVE_GRADIENTS))) | O(TUNE_RATE) | O(TUNE_WARMUP) | O(TASK) | O(TASK_DATA) | O(RUN) | O(EPOCHS) | O(STEPS) | O(MINUTES) | O(SEEDS) |
+     (TRAINING_OPTIONS & ~(O(RATE) | O(WARMUP))) | O(TUNE_RATE) | O(TUNE_WARMUP) | O(TASK) | O(TASK_DATA) | O(RUN) | O(EPOCHS) | O(STEPS) | O(MINUTES) | O(SEEDS) |
      O(GRID) | O(LAYER_DECAY) | O(MAX_LENGTH) | O(STRIDE) | O(REGRESSION) | O(NULL_THRESHOLD) | O(CSV) | O(MORE_POSITIONS) | O(MASK) | O(RUN_TRANSFORM) |
      O(DROP) | O(REPEATS), 1, 1, command_finetune},
     {"eval", "DIR", "the loss on the held-out part of a DATA folder, or a task's metrics",

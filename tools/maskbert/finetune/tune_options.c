@@ -116,6 +116,7 @@ static int read_names(const struct options *o, struct run_options *ret, struct e
                                 .overfit = o->overfit,
                                 .goes_on = o->goes_on,
                                 .not_bitwise = o->not_bitwise,
+                                .save_gradients = o->save_gradients,
                                 .regression = o->regression,
                                 .max_length = o->max_length,
                                 .overlap = o->stride,
@@ -163,5 +164,9 @@ int tune_options(const struct options *o, struct run_options *ret, struct tune_g
     if (ranks_check(o, e) < 0 || read_names(o, ret, e) < 0 || read_length(o, ret, e) < 0 ||
         training_options(o, ret, e) < 0 || read_rates(o, ret, e) < 0)
         return -1;
+    if (o->json && o->csv)
+        return error_set(e, ERROR_INPUT, "--json and --csv: one of them is expected");
+    if (o->save_gradients && (o->seeds || o->repeats || o->grid))
+        return error_set(e, ERROR_INPUT, "--save-gradients: for one run alone");
     return o->grid ? read_grid(o->grid, ret_grid, e) : 0;
 }
