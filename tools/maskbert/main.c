@@ -58,8 +58,8 @@ static const struct command commands[] = {
      TRAINING_OPTIONS | LEARNING_OPTIONS | O(DATA) | O(RUN) | O(STEPS) | O(RUN_TOKENS) | O(MINUTES) | O(OBJECTIVE) | O(MLM_PROBABILITY) |
      O(MORE_POSITIONS) | O(MASK) | O(RUN_TRANSFORM) | O(DROP) | O(REPEATS), 1, 1, command_pretrain},
     {"finetune", "DIR", "a model trained on a task, from the task's own files",
-     "DIR is any BERT or DistilBERT. FOLDER has train and dev files (and test) as the task has them; GLUE's names of folders and files are "
-     "found. The model gets the task's head, freshly initialised and listed on stderr unless DIR has it with the same labels. At the end of each epoch (and every "
+     "DIR is any BERT or DistilBERT. FOLDER has train and dev files (and test) as the task has them, in the forms of `maskbert score`; GLUE's names of folders and files are "
+     "found. sst-1 trains on all phrases of the trees and is judged on sentences; mrqa on the first span of the first answer. The model gets the task's head, freshly initialised and listed on stderr unless DIR has it with the same labels. At the end of each epoch (and every "
      "--eval-every steps) the dev file is predicted and scored; RUN holds the model that was best there by the first metric (SQuAD: F1), a "
      "folder that transformers loads, with run.json, log.jsonl and state/ as of pretrain. --seeds N trains N times, with seeds from --seed on, "
      "into RUN/seed-S; --grid trains each combination with the first seed into RUN/grid-.., and the seeds with the best. --drop random:K --repeats N: "
@@ -71,7 +71,7 @@ static const struct command commands[] = {
     {"eval", "DIR", "the loss on the held-out part of a DATA folder, or a task's metrics",
      "With --task a model with a head for it predicts the dev file of FOLDER (--split test, train: those), and the task's metrics are printed, MNLI's of "
      "both dev files; the predictions are those of `maskbert classify` and `answer`. --predictions writes them: JSONL {\"id\", \"prediction\", "
-     "\"probabilities\" in the order of id2label}, for SQuAD {id: text}. Without --task: masks are drawn once and for all: two models see the same. Accuracy is the share of masked tokens that are found, "
+     "\"probabilities\" in the order of id2label}, for SQuAD and MRQA {id: text}; where the name ends in .tsv, the rows of a GLUE submission. Without --task: masks are drawn once and for all: two models see the same. Accuracy is the share of masked tokens that are found, "
      "perplexity is exp of their mean loss, the MLM loss. --drop random:K draws by --seed, as in training: the same entries. "
      "Next sentences (NSP) are judged where DATA has pairs and the model a head for them, unless the run had --objective mlm. "
      "JSON: loss is the sum of mlm and nsp; nsp is null where it is not judged.",

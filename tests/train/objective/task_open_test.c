@@ -1,0 +1,129 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Does each task open from its own files as samples with the head, the labels and the numbers of samples that it has? SST-1 trains
+   on phrases and is judged on sentences. */
+#include "masks/base/file.h"
+#include "model/data/tasks/table.h"
+#include "model/objective/tasks/tasks.h"
+#include "tests/data/data_files.h"
+#include "tests/support/test.h"
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define SQUAD(answers)                                                                     \
+    "{\"data\": [{\"paragraphs\": [{\"context\": \"aa ab ac\", \"qas\": [{\"id\": \"q\", " \
+    "\"question\": "                                                                       \
+    "\"ad\", \"answers\": [" answers "]}]}]}]}"
+#define SWAG "sent1,sent2,ending0,ending1,ending2,ending3,label\naa,ab,ac,ad,ae,af,2\n"
+#define MRQA                                                                                  \
+    "{\"header\": {}}\n{\"context\": \"aa ab ac\", \"qas\": [{\"qid\": \"q\", \"question\": " \
+    "\"ad\", "                                                                                \
+    "\"answers\": [\"ab\"], \"detected_answers\": [{\"char_spans\": [[3, 4]]}]}]}\n"
+#define PAIRS "sentence1\tsentence2\t"
+
+static const struct {
+    const char *task, *ending, *text; /* of train and dev */
+    const struct objective *natural;
+    uint32_t labels, train, dev; /* samples */
+} cases[] = {
+    {"cola", ".tsv", "s\t1\t\taa ab\ns\t0\t*\tac\n", &objective_classify, 2, 2, 2},
+    {"sst-2", ".tsv", "sentence\tlabel\naa\t1\n", &objective_classify, 2, 1, 1},
+    {"mrpc", ".tsv", "Quality\t#1 ID\t#2 ID\t#1 String\t#2 String\n1\t1\t2\taa\tab\n",
+     &objective_classify, 2, 1, 1},
+    {"qqp", ".tsv",
+     "id\tqid1\tqid2\tquestion1\tquestion2\tis_duplicate\n7\t1\t2\taa\tab\t1\n8\tbroken\n",
+     &objective_classify, 2, 1, 1},
+    {"sts-b", ".tsv", PAIRS "score\naa\tab\t2.5\n", &objective_regress, 1, 1, 1},
+    {"mnli", ".tsv", PAIRS "gold_label\naa\tab\tneutral\n", &objective_classify, 3, 1, 1},
+    {"qnli", ".tsv", "question\tsentence\tlabel\naa\tab\tentailment\n", &objective_classify, 2,
+     1, 1},
+    {"rte", ".tsv", PAIRS "label\naa\tab\tentailment\n", &objective_classify, 2, 1, 1},
+    {"wnli", ".tsv", PAIRS "label\naa\tab\t1\n", &objective_classify, 2, 1, 1},
+    {"squad1", ".json", SQUAD("{\"text\": \"ab\", \"answer_start\": 3}"), &objective_span, 0, 1,
+     1},
+    {"squad2", ".json", SQUAD(""), &objective_span, 0, 1, 1},
+    {"mrqa", ".jsonl", MRQA, &objective_span, 0, 1, 1},
+    {"swag", ".csv", SWAG, &objective_choose, 4, 1, 1},
+    {"sst-1", ".txt", "(3 (2 aa) (4 ab))\n(0 ac)\n", &objective_classify, 5, 4, 2},
+    {"semeval", ".tsv", "1\t2\t\"objective\"\taa\n1\t2\t\"positive\"\tNot Available\n",
+     &objective_classify, 3, 1, 1},
+    {"sentube", "/neg.txt", "aa\nab\n", &objective_classify, 2, 3, 3},
+    {"scitail", ".tsv", "aa\tab\tentails\n", &objective_classify, 2, 1, 1},
+    {"text", ".tsv", "text\tlabel\naa\tred\nab\tblue\n", &objective_classify, 2, 2, 2},
+    {"pair", ".jsonl", "{\"text\": \"aa\", \"text2\": \"ab\", \"label\": 0.5}\n",
+     &objective_regress, 1, 1, 1},
+    {"tokens", ".conll", "aa\tO\nab\tB\n", &objective_tokens, 2, 1, 1},
+};
+enum { CASES = sizeof cases / sizeof *cases };
+
+static void write_file(const char *task, const char *name, const char *text)
+{
+    char path[256];
+    struct error e = {0};
+    data_path(path, sizeof path, task);
+    snprintf(path + strlen(path), sizeof path - strlen(path), "/%s", name);
+    char *slash = strrchr(path, '/');
+    *slash = 0;
+    assert_int_equal(file_make_directory(path, &e), 0);
+    *slash = '/';
+    assert_int_equal(file_write(path, text, strlen(text), &e), 0);
+}
+
+static void write_both(size_t k)
+{
+    static const char *const parts[] = {"train", "dev"};
+    for (int i = 0; i < 2; i++) {
+        char name[64];
+        snprintf(name, sizeof name, "%s%s", parts[i], cases[k].ending);
+        write_file(cases[k].task, name, cases[k].text);
+        snprintf(name, sizeof name, "%s/pos.txt", parts[i]);
+        if (!strcmp(cases[k].task, "sentube"))
+            write_file(cases[k].task, name, "ac\n");
+    }
+}
+
+static struct objective_data *open_part(size_t k, const struct tokenizer *t,
+                                        const struct objective_data *like)
+{
+    char path[256];
+    struct error e = {0};
+    data_path(path, sizeof path, cases[k].task);
+    struct objective_data *d = cases[k].natural->open(
+        &(struct objective_source){.path = path,
+                                   .held_out = like != NULL,
+                                   .task = data_task_find(cases[k].task, &e),
+                                   .tokenizer = t,
+                                   .longest = 64,
+                                   .like = like},
+        &e);
+    if (!d)
+        fail_msg("%s", e.text);
+    return d;
+}
+
+static void every_task_opens(void **state)
+{
+    (void)state;
+    struct tokenizer *t = data_tokenizer();
+    size_t tasks = 0;
+    for (const struct data_task *x = data_tasks; x->name; x++)
+        tasks++;
+    assert_int_equal(tasks, CASES);
+    for (size_t k = 0; k < CASES; k++) {
+        write_both(k);
+        struct objective_data *train = open_part(k, t, NULL), *dev = open_part(k, t, train);
+        assert_ptr_equal(train->natural, cases[k].natural);
+        assert_int_equal(train->labels, cases[k].labels);
+        assert_int_equal(train->count, cases[k].train);
+        assert_int_equal(dev->count, cases[k].dev);
+        cases[k].natural->close(dev);
+        cases[k].natural->close(train);
+    }
+    tokenizer_destroy(t);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {cmocka_unit_test(every_task_opens)};
+    return cmocka_run_group_tests_name("train/task_open", tests, data_begin, data_end);
+}
