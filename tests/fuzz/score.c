@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A task's name, perhaps " numbers" or " phrases", a newline, its gold file, a line "====" and predictions. What is let through is scored: metrics are within
-   their range or undefined. */
+/* A task's name, perhaps " numbers" or " phrases", a newline, its gold file, a line "====" and predictions. What is let
+   through is scored (metrics are within their range or undefined), written and read again. */
 #include "model/score/score.h"
 #include "tests/fuzz/check.h"
 #include <math.h>
@@ -50,14 +50,55 @@ static void check_scores(const struct dataset *d, const struct predictions *p)
         hold(isnan(score[k].value) || fabs(score[k].value) <= most * (1 + 1e-12));
 }
 
+static bool same_part(const struct dataset *d, const char *a, const char *b)
+{
+    double x, y;
+    if (!d->numbers)
+        return !strcmp(a, b);
+    return dataset_number(a, &x) && dataset_number(b, &y) && x == y;
+}
+
+static void check_same(const struct dataset *d, const struct predictions *a,
+                       const struct predictions *b)
+{
+    for (size_t k = 0; k < d->count; k++) {
+        hold(a->of[k].parts == b->of[k].parts);
+        for (uint32_t j = 0; j < a->of[k].parts; j++)
+            hold(same_part(d, a->of[k].part[j], b->of[k].part[j]));
+    }
+}
+
+/* What is written reads back equal. */
+static void check_written(const struct dataset *d, const struct predictions *p,
+                          const char *path)
+{
+    struct error e = {0};
+    struct text bytes = {0};
+    struct predictions again = {0};
+    if (predictions_format(path, d, p, NULL, &bytes, &e) < 0) {
+        check_refusal(&e);
+    } else {
+        struct task_source from = {
+            .path = path, .bytes = (const uint8_t *)text_get(&bytes), .size = bytes.length};
+        hold(predictions_read(d, &from, &again, &e) == 0);
+        check_same(d, p, &again);
+    }
+    predictions_finish(&again);
+    text_finish(&bytes);
+}
+
 static void check_predictions(const struct dataset *d, const struct task_source *from)
 {
     struct error e = {0};
     struct predictions p = {0};
-    if (predictions_read(d, from, &p, &e) < 0)
+    if (predictions_read(d, from, &p, &e) < 0) {
         check_refusal(&e);
-    else if (d->labelled)
-        check_scores(d, &p);
+    } else {
+        check_written(d, &p, "p.jsonl");
+        check_written(d, &p, "p.tsv");
+        if (d->labelled)
+            check_scores(d, &p);
+    }
     predictions_finish(&p);
 }
 

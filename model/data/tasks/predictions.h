@@ -2,6 +2,7 @@
 /* What a model predicted for the examples of a dataset, and its files: JSONL {"id","prediction"}, a GLUE submission (index,
    a tab, prediction), for SQuAD and MRQA also {id: text}. */
 #pragma once
+#include "masks/base/text.h"
 #include "model/data/tasks/dataset.h"
 
 struct prediction {
@@ -38,3 +39,6 @@ struct prediction_scores {
    with .tsv, and else JSONL {"id","prediction"} with "probabilities" or a "score". `of`: [d->count], or null. */
 int predictions_save(const char *path, const struct dataset *d, const struct predictions *p,
                      const struct prediction_scores *of, struct error *e);
+/* The bytes of that file, added to *to. */
+int predictions_format(const char *path, const struct dataset *d, const struct predictions *p,
+                       const struct prediction_scores *of, struct text *to, struct error *e);

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "masks/base/file.h"
-#include "masks/base/text.h"
 #include "model/data/tasks/predictions.h"
 #include <jansson.h>
 #include <math.h>
@@ -173,11 +172,17 @@ static int write_all(const struct writing *w, struct text *to)
     return rows ? write_rows(w, to) : write_lines(w, to);
 }
 
+int predictions_format(const char *path, const struct dataset *d, const struct predictions *p,
+                       const struct prediction_scores *of, struct text *to, struct error *e)
+{
+    return write_all(&(struct writing){d, p, of, path, e}, to);
+}
+
 int predictions_save(const char *path, const struct dataset *d, const struct predictions *p,
                      const struct prediction_scores *of, struct error *e)
 {
     struct text bytes = {0};
-    int result = write_all(&(struct writing){d, p, of, path, e}, &bytes);
+    int result = predictions_format(path, d, p, of, &bytes, e);
     if (result == 0)
         result = file_write(path, text_get(&bytes), bytes.length, e);
     text_finish(&bytes);
