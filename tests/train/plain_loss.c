@@ -105,14 +105,17 @@ static bool compete(const struct judged *j, uint32_t a, uint32_t b)
 static double among_rows(const struct judged *j, uint32_t k, uint32_t label, bool *ret_right)
 {
     const double own = j->z[k][label];
-    double sum = 0;
+    double most = own, sum = 0;
     *ret_right = true;
     for (uint32_t i = 0; i < j->target->count; i++)
         if (compete(j, i, k)) {
-            sum += exp(j->z[i][label] - own);
+            most = fmax(most, j->z[i][label]);
             *ret_right &= i < k ? own > j->z[i][label] : own >= j->z[i][label];
         }
-    return log(sum);
+    for (uint32_t i = 0; i < j->target->count; i++)
+        if (compete(j, i, k))
+            sum += exp(j->z[i][label] - most);
+    return most - own + log(sum);
 }
 
 static double target_loss(const struct judged *j)

@@ -77,6 +77,32 @@ static void counts_equal_float64(void **unused)
     assert_true(right > 0);
 }
 
+/* exp() of these logits is beyond double. */
+static void large_logits_have_a_loss(void **unused)
+{
+    (void)unused;
+    for (const struct head_case *c = head_cases; c->name; c++) {
+        struct head_subject s;
+        head_begin(&s, c, ELEMENT_F32, 2);
+        const struct train_state *state = s.base.state;
+        const struct piece *p = train_state_piece(state, target_form(c->head)->weight, 0);
+        float *value = memory_new(p->count, sizeof *value);
+        state_read(state, state->value + p->first, p->count, value);
+        for (uint64_t k = 0; k < p->count; k++)
+            value[k] *= 100000;
+        state_write(state, state->value + p->first, p->count, value);
+        const struct gradients_request r = head_request(&s, 0);
+        const struct plain_bert plain = head_plain(&s);
+        const struct batch_loss loss = subject_run(&s.base, &r);
+        const double truth = plain_loss(&plain, &r, NULL);
+        assert_true(truth > 800);
+        if (!(fabs(total_loss(&r, &loss) - truth) <= 1e-5 * truth))
+            fail_msg("%s: loss %.9g, and not %.9g", c->name, total_loss(&r, &loss), truth);
+        free(value);
+        head_end(&s);
+    }
+}
+
 /* Sequences without rows have no span, and groups are counted where they are. */
 static void counts_parts(void **unused)
 {
@@ -221,9 +247,10 @@ int main(int argc, char **argv)
     if (argc > 1 && !strcmp(argv[1], "--few"))
         differences_are_few();
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(equals_float64), cmocka_unit_test(counts_equal_float64),
-        cmocka_unit_test(counts_parts),   cmocka_unit_test(next_drops_nothing),
-        cmocka_unit_test(same_bits),      cmocka_unit_test(parts_add_up),
+        cmocka_unit_test(equals_float64),     cmocka_unit_test(counts_equal_float64),
+        cmocka_unit_test(counts_parts),       cmocka_unit_test(large_logits_have_a_loss),
+        cmocka_unit_test(next_drops_nothing), cmocka_unit_test(same_bits),
+        cmocka_unit_test(parts_add_up),
     };
     return cmocka_run_group_tests(tests, setup, teardown);
 }
