@@ -32,9 +32,8 @@ struct model_config {
     bool labels_given; /* else the file's shape says how many */
     enum activation activation;
     double layer_norm_eps, initializer_range, hidden_dropout, attention_dropout;
-    /* Before the linear of a head; below 0: hidden_dropout. */
-    double classifier_dropout, token_dropout,
-        span_dropout;                  /* classifiers of sequences, of tokens */
+    /* Before a classifier of sequences or choices, of tokens, before a span head. Below 0: hidden_dropout. */
+    double classifier_dropout, token_dropout, span_dropout;
     bool tied;                         /* the MLM decoder is the word embeddings */
     const char *architecture;          /* a class of transformers, "" where none is named */
     const char *dtype;                 /* torch_dtype, "" where it is not said */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Are wrong targets refused in one line, is a model's own dropout before each head that of transformers, do rates shrink
-   from layer to layer? */
+/* Are wrong targets refused in one line, is a model's own dropout before each head that of transformers, are the rates of
+   layers and embeddings those of their formula? */
 #include "model/backend/cpu/matmul/matmul.h"
 #include "model/checkpoint/config.h"
 #include "tests/support/test.h"
@@ -51,6 +51,7 @@ static void spans_are_checked(void **unused)
     memset(second, 0, POSITIONS * sizeof *second);
     must_refuse(&s, 0, "sequence 1: 0 starts and 0 ends of a span; 1 of each is expected");
     second[3] = 2;
+    must_refuse(&s, 0, "sequence 1: 0 starts and 1 ends of a span; 1 of each is expected");
     second[4] = 1;
     must_refuse(&s, 0, "sequence 1: a span ends before its start");
     second[4] = 3;
@@ -138,7 +139,7 @@ static void models_drop(void **unused)
 
 /* ---- rates of layers ---- */
 
-static void rates_shrink(void **unused)
+static void rates_go_by_layers(void **unused)
 {
     struct train_subject s;
     uint32_t layers = 0, embeddings = 0, others = 0;
@@ -191,7 +192,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(choices_are_checked), cmocka_unit_test(spans_are_checked),
         cmocka_unit_test(heads_are_checked),   cmocka_unit_test(words_have_labels),
-        cmocka_unit_test(models_drop),         cmocka_unit_test(rates_shrink),
+        cmocka_unit_test(models_drop),         cmocka_unit_test(rates_go_by_layers),
     };
     return cmocka_run_group_tests(tests, setup, teardown);
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* A random model with one head and a random batch for its loss. */
 #pragma once
-#include "tests/train/plain_loss.h"
+#include "tests/train/gradients/plain_loss.h"
 #include "tests/train/subject.h"
 
 enum { GROUP = 3, HEAD_ROWS = SEQUENCES * POSITIONS };

@@ -4,7 +4,7 @@
 #include "masks/base/memory.h"
 #include "model/backend/cpu/matmul/matmul.h"
 #include "tests/support/test.h"
-#include "tests/train/differences.h"
+#include "tests/train/gradients/differences.h"
 #include "tests/train/heads/head_subject.h"
 #include <math.h>
 #include <stdlib.h>

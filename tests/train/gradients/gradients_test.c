@@ -5,8 +5,8 @@
 #include "model/backend/cpu/matmul/matmul.h"
 #include "model/mask/model_mask.h"
 #include "tests/support/test.h"
-#include "tests/train/differences.h"
-#include "tests/train/plain_loss.h"
+#include "tests/train/gradients/differences.h"
+#include "tests/train/gradients/plain_loss.h"
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>

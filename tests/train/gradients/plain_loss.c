@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "tests/train/plain_loss.h"
+#include "tests/train/gradients/plain_loss.h"
 #include "masks/base/memory.h"
 #include <math.h>
 #include <stdlib.h>

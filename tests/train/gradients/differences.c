@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "tests/train/differences.h"
+#include "tests/train/gradients/differences.h"
 #include "masks/base/memory.h"
 #include "tests/support/test.h"
 #include <math.h>
