@@ -82,6 +82,14 @@ static uint64_t steps_of(const struct run_options *o, const struct objective_dat
     return o->tokens ? (uint64_t)fmax(1, ceil((double)o->tokens / of_step)) : o->steps;
 }
 
+/* The model's own before a head of this kind, or else that of hidden states. */
+static double head_dropout(const struct run_options *o, const struct model_config *c)
+{
+    struct model_config as_run = *c;
+    as_run.hidden_dropout = o->hidden_dropout;
+    return target_dropout(&as_run, o->objective->head);
+}
+
 /* What the options leave to the model and the data. */
 static void resolve(struct run *r, const struct model_config *c)
 {
@@ -92,10 +100,8 @@ static void resolve(struct run *r, const struct model_config *c)
         o->attention_dropout = o->overfit ? 0 : c->attention_dropout;
     if (!o->objective)
         o->objective = fitting(objective_of(r), c->arch);
-    if (o->task)
-        o->head_dropout = o->overfit                  ? 0
-                          : c->classifier_dropout < 0 ? o->hidden_dropout
-                                                      : c->classifier_dropout;
+    if (o->task && !o->overfit)
+        o->head_dropout = head_dropout(o, c);
     r->trainer.schedule = (struct schedule){
         .decay = o->decay, .peak = o->rate, .warmup = o->warmup, .steps = steps_of(o, r->data)};
 }
