@@ -22,7 +22,7 @@ class HeadCase(oracle.Case):
     """labels: rows of a sequence to their labels, drawn by `rng`."""
 
     def __init__(self, name, architecture, head, loss, num_labels, head_dropout=0.0, **more):
-        lengths = [1, 2, 33, 17, 12, 9, 24, 5]
+        lengths = [1, 2, 33, 17, 12, 9, 24, 5] if loss == "choice" else [1, 33, 17, 5]
         super().__init__(name, 1, 64, 4, mask="longformer(5,2)", lengths=lengths, num_labels=num_labels, **more)
         self.config["architectures"] = [architecture]
         self.head, self.loss_kind, self.num_labels, self.head_dropout = head, loss, num_labels, head_dropout
