@@ -137,17 +137,17 @@ def sentences(paragraph):
 
 
 # ---- Package descriptions.
-def description_text(field):
-    """Of a Description field: the short line, then the paragraphs; lists and what is set off are left out."""
+def description_parts(field):
+    """Of a Description field: the short line, and the paragraphs; lists and what is set off are left out."""
     short, *rest = field.split("\n")
-    parts, current = [short.strip().rstrip(".") + "."], []
+    parts, current = [], []
     for line in rest + [" ."]:
         if line.strip() == ".":
             parts += [" ".join(current)] if current else []
             current = []
-        elif not line.startswith("  ") and not re.match(r"\s[-*o] ", line):
+        elif not line.startswith("  ") and not re.match(r"\s[-*o+] ", line):
             current.append(line.strip())
-    return BLANKS.sub(" ", " ".join(parts)).translate(PLAIN_TABLE).replace("\t", " ").strip()
+    return short.strip(), parts
 
 
 def stanzas(lines):

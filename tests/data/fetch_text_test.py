@@ -90,19 +90,8 @@ class Descriptions(unittest.TestCase):
                          [{"a": "b", "c": "d\n e"}, {"a": "f"}])
 
     def test_lists_are_left_out(self):
-        field = "short line\n A long\n line.\n .\n  * no\n  * no\n - no\n .\n The\tend."
-        self.assertEqual(clean.description_text(field), "short line. A long line. The end.")
-
-    def test_rows_join_by_sum_and_are_unique(self):
-        with tempfile.TemporaryDirectory() as folder:
-            lists = pathlib.Path(folder)
-            (lists / "x_main_i18n_Translation-en").write_text(
-                "Package: a\nDescription-md5: 1\nDescription-en: first\n Text.\n\nPackage: b\nDescription-md5: 2\nDescription-en: second\n")
-            (lists / "x_main_binary-amd64_Packages").write_text(
-                "Package: a\nSource: s (1)\nSection: net\nDescription-md5: 1\n\nPackage: a2\nSection: doc\nDescription-md5: 1\n\n"
-                "Package: b\nSection: contrib/games\nDescription-md5: 2\n\nPackage: c\nSection: net\nDescription-md5: 3\n")
-            (lists / "x_contrib_binary-amd64_Packages").write_text("Package: d\nSection: net\nDescription-md5: 1\n")
-            self.assertEqual(list(fetch_text.labelled_rows(lists)), [("s", "first. Text.", "net"), ("b", "second.", "games")])
+        field = "short line\n A long\n line.\n .\n  * no\n  * no\n - no\n + no\n .\n The\tend."
+        self.assertEqual(clean.description_parts(field), ("short line", ["A long line.", "The\tend."]))
 
 
 class Package(unittest.TestCase):
