@@ -12,6 +12,7 @@ import subprocess
 import sys
 import tempfile
 import unittest
+import unittest.mock
 
 sys.dont_write_bytecode = True
 ROOT = pathlib.Path(__file__).resolve().parents[2]
@@ -92,6 +93,28 @@ class Descriptions(unittest.TestCase):
     def test_lists_are_left_out(self):
         field = "short line\n A long\n line.\n .\n  * no\n  * no\n - no\n + no\n .\n The\tend."
         self.assertEqual(clean.description_parts(field), ("short line", ["A long line.", "The\tend."]))
+
+
+class Lists(unittest.TestCase):
+    def update(self, apt_get, cache):
+        """(the folder, stderr) with that program in the place of apt-get."""
+        program = cache / "bin/apt-get"
+        program.parent.mkdir(exist_ok=True)
+        program.write_text(f"#!/bin/sh\n{apt_get}\n")
+        program.chmod(0o755)
+        with unittest.mock.patch.dict("os.environ", {"PATH": f"{program.parent}:/usr/bin:/bin"}), contextlib.redirect_stderr(io.StringIO()) as said:
+            return fetch_text.update_lists(cache), said.getvalue()
+
+    def test_without_a_network_those_of_this_machine_are_read_and_a_later_call_tries_again(self):
+        with tempfile.TemporaryDirectory() as folder:
+            cache = pathlib.Path(folder)
+            for end in ("exit 0", "exit 100"):
+                found, said = self.update(end, cache)
+                self.assertEqual((found, said.count("\n"), (cache / "lists/done").exists()), (fetch_text.LOCAL_LISTS, 1, False))
+            found, said = self.update(f"touch {cache}/lists/x_main_i18n_Translation-en", cache)
+            self.assertEqual((found, said), (cache / "lists", ""))
+            self.assertEqual(self.update(f"rm -r {cache}/lists", cache), (cache / "lists", ""))  # once for each cache
+            self.assertTrue((cache / "lists/done").exists())
 
 
 class Package(unittest.TestCase):
