@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What is right without a model, for each task of `tools/fetch-text --labelled`: the majority of the training labels, and bags of words.
+"""Scores without a model, for each task of `tools/fetch-text --labelled`: the majority of the training labels, and bags of words.
 
 majority      the most frequent label of train; of subject/ no answer. Needs no library.
 bag-of-words  scikit-learn's logistic regression. section/: TF-IDF of words and pairs of neighbouring words. synopsis/ and endings/: overlap of

@@ -20,7 +20,7 @@ PER_FAMILY, CONTEXT_WORDS, LEAST, MOST = 4, 64, 5, 40
 
 @dataclasses.dataclass(frozen=True)
 class Place:
-    """A record, what stands before one of its sentences, and that sentence."""
+    """A record, the text before one of its sentences, and that sentence."""
     record: records.Record
     before: str
     ending: str

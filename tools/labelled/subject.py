@@ -16,7 +16,7 @@ section: it has no answer.
 
 So that a reader can answer, and knows when there is none:
 - a question has 3 words or more, and contains neither its package's name nor that of a package of the text;
-- a name stands in its own description only, and is no ordinary word (the descriptions of at most 10 families of sources have it);
+- a name is in its own description only, and is no ordinary word (the descriptions of at most 10 families of sources have it);
 - each package is in one text at most, and its synopsis is asked once at most: for two of three where the package is, for the third elsewhere.
 So neither a question nor a text tells by itself whether there is an answer. A synopsis may still fit two packages that do the same.
 Offsets count code points from 0, as SQuAD's do."""
