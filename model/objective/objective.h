@@ -68,6 +68,7 @@ struct objective {
     const struct objective *simpler; /* for models without some of these heads; null: none */
     uint32_t targets;
     double weight[TARGETS_MOST]; /* of the targets' means in the loss */
+    enum target_head head;       /* of the target, where the model gets a new one */
     const char *
         model_class; /* how its model class of transformers ends: the model gets a new head with
                                     objective_data.labels. Null: heads stay as they are */

@@ -2,29 +2,30 @@
 #include "model/objective/tasks/tasks.h"
 #include "model/objective/tasks/task_samples.h"
 
-/* ---- batches: the head and loss of each ---- */
+/* ---- batches: the loss of each ---- */
 
 static void make(const struct objective_data *d, const struct batch_request *r,
-                 struct objective_batch *ret, enum target_head head, enum target_loss_kind loss)
+                 struct objective_batch *ret, const struct objective *o,
+                 enum target_loss_kind loss)
 {
     task_batch_make(d, r, ret);
-    ret->batch.target[0].head = head;
+    ret->batch.target[0].head = o->head;
     ret->batch.target[0].loss = loss;
     if (loss == LOSS_SQUARE)
         ret->batch.target[0].label = NULL;
 }
 
-#define BATCH(name, head, loss)                                                     \
-    static void name(const struct objective_data *d, const struct batch_request *r, \
-                     struct objective_batch *ret)                                   \
-    {                                                                               \
-        make(d, r, ret, head, loss);                                                \
+#define BATCH(objective, loss)                                                               \
+    static void make_##objective(const struct objective_data *d,                             \
+                                 const struct batch_request *r, struct objective_batch *ret) \
+    {                                                                                        \
+        make(d, r, ret, &objective_##objective, loss);                                       \
     }
-BATCH(make_classes, TARGET_POOLED, LOSS_LABELS)
-BATCH(make_numbers, TARGET_POOLED, LOSS_SQUARE)
-BATCH(make_choices, TARGET_POOLED, LOSS_CHOICE)
-BATCH(make_words, TARGET_ROWS, LOSS_LABELS)
-BATCH(make_spans, TARGET_SPAN, LOSS_SPAN)
+BATCH(classify, LOSS_LABELS)
+BATCH(regress, LOSS_SQUARE)
+BATCH(choose, LOSS_CHOICE)
+BATCH(tokens, LOSS_LABELS)
+BATCH(span, LOSS_SPAN)
 #undef BATCH
 
 /* ---- numbers ---- */
@@ -87,7 +88,8 @@ const struct objective objective_classify = {
     .name = "classify",
     .parts = PART_POOLER | PART_CLASSIFIER,
     .model_class = "ForSequenceClassification",
-    .batch = make_classes,
+    .head = TARGET_POOLED,
+    .batch = make_classify,
 };
 const struct objective objective_regress = {
     COMMON,
@@ -95,26 +97,30 @@ const struct objective objective_regress = {
     .parts = PART_POOLER | PART_CLASSIFIER,
     .model_class = "ForSequenceClassification",
     .problem = "regression",
-    .batch = make_numbers,
+    .head = TARGET_POOLED,
+    .batch = make_regress,
 };
 const struct objective objective_choose = {
     COMMON,
     .name = "choose",
     .parts = PART_POOLER | PART_CLASSIFIER,
     .model_class = "ForMultipleChoice",
-    .batch = make_choices,
+    .head = TARGET_POOLED,
+    .batch = make_choose,
 };
 const struct objective objective_tokens = {
     COMMON,
     .name = "tokens",
     .parts = PART_CLASSIFIER,
     .model_class = "ForTokenClassification",
-    .batch = make_words,
+    .head = TARGET_ROWS,
+    .batch = make_tokens,
 };
 const struct objective objective_span = {
     COMMON,
     .name = "span",
     .parts = PART_SPAN,
     .model_class = "ForQuestionAnswering",
-    .batch = make_spans,
+    .head = TARGET_SPAN,
+    .batch = make_span,
 };
