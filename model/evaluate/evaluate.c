@@ -246,37 +246,53 @@ static int classify_words(const struct evaluating *v, struct error *e)
 
 /* ---- answers ---- */
 
-static void take_answer(const struct evaluating *v, size_t k, const struct task_spans *s)
+/* How far the score of no answer is above that of the best one. */
+static double none_of(const struct task_spans *s, size_t k)
 {
-    const struct task_span *best = &s->span[k * s->top];
-    const float none = s->no_answer[k] - (s->count[k] ? best->score : 0);
-    v->to->value[k] = (double)none;
-    v->to->of[k] = (struct prediction_scores){&v->to->value[k], 1};
-    const bool empty =
-        !s->count[k] || (v->d->task->unanswerable && (double)none > v->null_threshold);
-    const char *text = v->d->example[k].text[1];
-    char *answer =
-        empty ? memory_text("") : memory_new((size_t)(best->end - best->begin) + 1, 1);
-    if (!empty)
-        memcpy(answer, text + best->begin, best->end - best->begin);
-    set_one(v, k, answer);
+    return (double)(s->no_answer[k] - (s->count[k] ? s->span[k * s->top].score : 0));
+}
+
+static void set_answer(struct predictions *to, size_t k, const char *text,
+                       const struct task_span *best)
+{
+    const size_t size = best ? best->end - best->begin : 0;
+    char *answer = memory_new(size + 1, 1);
+    if (size)
+        memcpy(answer, text + best->begin, size);
+    const char *part = answer;
+    predictions_set(to, k, &part, 1);
     free(answer);
+}
+
+void evaluated_answers(const struct dataset *d, const struct evaluated *v,
+                       double null_threshold, struct predictions *ret)
+{
+    const struct task_spans *s = &v->spans;
+    predictions_begin(ret, d);
+    for (size_t k = 0; k < d->count; k++) {
+        const bool none =
+            !s->count[k] || (d->task->unanswerable && none_of(s, k) > null_threshold);
+        set_answer(ret, k, d->example[k].text[1], none ? NULL : &s->span[k * s->top]);
+    }
 }
 
 static int answer_questions(const struct evaluating *v, struct error *e)
 {
-    enum { TOP = 5 }; /* as many as `answer --json` prints: the same bits */
-    struct task_spans s = {0};
+    enum { TOP = 5 }; /* as many as `answer --json` prints */
+    struct evaluated *to = v->to;
     struct task_text *text = texts_of(v->d, 1);
-    int r = task_answer(v->runner, text, (uint32_t)v->d->count, TOP, &s, e);
-    if (r == 0) {
-        allocate_scores(v, 1);
-        for (size_t k = 0; k < v->d->count; k++)
-            take_answer(v, k, &s);
-        task_spans_finish(&s);
-    }
+    int r = task_answer(v->runner, text, (uint32_t)v->d->count, TOP, &to->spans, e);
     free(text);
-    return r;
+    if (r < 0)
+        return -1;
+    allocate_scores(v, 1);
+    for (size_t k = 0; k < v->d->count; k++) {
+        to->value[k] = none_of(&to->spans, k);
+        to->of[k] = (struct prediction_scores){&to->value[k], 1};
+    }
+    predictions_finish(&to->found);
+    evaluated_answers(v->d, to, v->null_threshold, &to->found);
+    return 0;
 }
 
 /* ---- all ---- */
@@ -312,6 +328,7 @@ int evaluate_dataset(const struct task_runner *t, const struct dataset *d,
 void evaluated_finish(struct evaluated *v)
 {
     predictions_finish(&v->found);
+    task_spans_finish(&v->spans);
     free(v->of);
     free(v->value);
     *v = (struct evaluated){0};

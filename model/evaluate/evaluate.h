@@ -8,9 +8,10 @@
 
 struct evaluated {
     struct predictions found;
-    struct prediction_scores
-        *of;       /* [examples]: probabilities of the model's labels, or a score */
-    double *value; /* what they point to */
+    struct prediction_scores *
+        of; /* [examples]: probabilities of the model's labels; of an answer how far [CLS] is above it */
+    double *value;           /* what they point to */
+    struct task_spans spans; /* of questions: the best answers of each */
     uint64_t
         hidden; /* words that no token stands for, as the text was too long: they count as the first label */
 };
@@ -22,4 +23,7 @@ int evaluate_check(const struct model_config *c, const struct dataset *d, const 
    the threshold. *ret is for evaluated_finish() on success alone. */
 int evaluate_dataset(const struct task_runner *t, const struct dataset *d,
                      double null_threshold, struct evaluated *ret, struct error *e);
+/* Of questions, another threshold: INFINITY withholds no answer. predictions_finish() is for *ret. */
+void evaluated_answers(const struct dataset *d, const struct evaluated *v,
+                       double null_threshold, struct predictions *ret);
 void evaluated_finish(struct evaluated *v);

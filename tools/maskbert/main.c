@@ -71,12 +71,12 @@ static const struct command commands[] = {
     {"eval", "DIR", "the loss on the held-out part of a DATA folder, or a task's metrics",
      "With --task a model with a head for it predicts the dev file of FOLDER (--split test, train: those), and the task's metrics are printed, MNLI's of "
      "both dev files; the predictions are those of `maskbert classify` and `answer`. --predictions writes them: JSONL {\"id\", \"prediction\", "
-     "\"probabilities\" in the order of id2label}, for SQuAD and MRQA {id: text}; where the name ends in .tsv, the rows of a GLUE submission. Without --task: masks are drawn once and for all: two models see the same. Accuracy is the share of masked tokens that are found, "
+     "\"probabilities\" in the order of id2label}, for SQuAD and MRQA {id: text}; where the name ends in .tsv, the rows of a GLUE submission. squad2 also prints which --null-threshold would be best for each metric on that file. Without --task: masks are drawn once and for all: two models see the same. Accuracy is the share of masked tokens that are found, "
      "perplexity is exp of their mean loss, the MLM loss. --drop random:K draws by --seed, as in training: the same entries. "
      "Next sentences (NSP) are judged where DATA has pairs and the model a head for them, unless the run had --objective mlm. "
      "JSON: loss is the sum of mlm and nsp; nsp is null where it is not judged.",
      O(DATA) | O(MLM_PROBABILITY) | O(MASK) | O(RUN_TRANSFORM) | O(DROP) | O(SEED) | O(RUN_DTYPE) | O(DEVICE) | O(THREADS) | O(JSON) | O(TASK) |
-     O(MAX_LENGTH) | O(STRIDE) | O(REGRESSION) | O(NULL_THRESHOLD) | O(PREDICTIONS) | O(SPLIT_NAME), 1, 1, command_eval},
+     O(MAX_LENGTH) | O(STRIDE) | O(REGRESSION) | O(NULL_THRESHOLD) | O(PREDICTIONS) | O(NBEST) | O(SPLIT_NAME), 1, 1, command_eval},
     {"score", "TASK PREDICTIONS GOLD", "a task's metrics, from files of any program",
      "TASK: cola sst-2 mrpc qqp sts-b mnli qnli rte wnli (GOLD is GLUE's TSV: its train or dev file; QQP's broken rows and MNLI's rows "
      "without a label are skipped and counted), squad1 squad2 (SQuAD's JSON), mrqa (the JSONL of MRQA 2019), swag (CSV), sst-1 (trees of the "

@@ -133,6 +133,7 @@ const struct option_row option_rows[OPTION_COUNT] = {
     [OPTION_NULL_THRESHOLD] = {"null-threshold", 0, "X", "squad2: no answer where its score is more than X above the best answer's (default 0)", 0, VALUE_REAL, AT(null_threshold), .given = AT(null_threshold_given)},
     [OPTION_CSV]        = {"csv", 0, 0, "The runs as CSV on stdout", 0, VALUE_FLAG, AT(csv)},
     [OPTION_PREDICTIONS] = {"predictions", 0, "FILE", "Write what the model predicts: JSONL, for SQuAD {id: text}, or NAME.tsv as GLUE takes it", 0, VALUE_TEXT, AT(predictions)},
+    [OPTION_NBEST]      = {"nbest", 0, "FILE", "Of questions: write the five best answers of each, {id: [{text, score, probability}, ..]}", 0, VALUE_TEXT, AT(nbest)},
     [OPTION_SPLIT_NAME] = {"split", 0, "PART", "dev (default), test or train", 0, VALUE_TEXT, AT(part)},
     [OPTION_TUNE_RATE]  = {"lr", 0, "X", "Learning rate at its peak (default 5e-5)", 0, VALUE_REAL, AT(rate), .given = AT(rate_given)},
     [OPTION_TUNE_WARMUP] = {"warmup", 0, "X", "Steps of the warm-up; below 1: this share of the run (default 0.1)", 0, VALUE_REAL, AT(warmup), .given = AT(warmup_given)},

@@ -123,6 +123,7 @@ enum option_id {
     OPTION_NULL_THRESHOLD,
     OPTION_CSV,
     OPTION_PREDICTIONS,
+    OPTION_NBEST,
     OPTION_SPLIT_NAME, /* --split dev|test */
     OPTION_TUNE_RATE,  /* --lr with another default */
     OPTION_TUNE_WARMUP,
@@ -165,7 +166,7 @@ struct options {
     uint64_t settle;
     double settle_share, threshold, lambda, mask_scale, mask_rate, mask_rate_ratio;
     bool film, dam_code, per_layer, symmetric, relaxed, leaks, bi_level;
-    const char *task, *grid, *predictions, *part;
+    const char *task, *grid, *predictions, *nbest, *part;
     uint32_t seeds, stride;
     double epochs, layer_decay, null_threshold;
     bool regression, csv, epochs_given, layer_decay_given, null_threshold_given;

@@ -102,6 +102,8 @@ def learns(toy, task):
         labels = sorted(pretrain_toy.VERBS)
         assert [config["id2label"][str(k)] for k in range(8)] == labels and config["label2id"][labels[3]] == 3
         keeps_head(toy)
+    if task == "squad2":
+        best_threshold(toy)
     if task == "number":
         assert config["problem_type"] == "regression" and config["num_labels"] == 1
     toy.remove("run")
@@ -114,6 +116,23 @@ def keeps_head(toy):
     first, again = (json.loads((toy.work / f"{x}/summary.json").read_text())["metrics"] for x in ("run", "more"))
     assert first == again, (first, again)
     toy.remove("more")
+
+
+def best_threshold(toy):
+    """The threshold that is called best gives what it promises, others no more. The best answer of --nbest is the prediction where
+    none is withheld."""
+    best = evaluate(toy, "squad2", "run")["best_threshold"]
+    for metric in ("exact_match", "f1"):
+        at = best[metric + "_threshold"]
+        at = -1e30 if at is None else at
+        assert abs(evaluate(toy, "squad2", "run", "--null-threshold", at)["metrics"][metric] - best[metric]) < 1e-9, (metric, best)
+    for at in (-3, -0.3, 0, 0.2, 1e30):
+        found = evaluate(toy, "squad2", "run", "--null-threshold", at, "--nbest", "best.json", "--predictions", "p.json")["metrics"]
+        assert all(found[m] <= best[m] + 1e-9 for m in ("exact_match", "f1")), (at, found, best)
+    several, one = (json.loads((toy.work / x).read_text()) for x in ("best.json", "p.json"))
+    assert {k: v[0]["text"] for k, v in several.items()} == one and all(len(v) == 5 for v in several.values())
+    os.remove(toy.work / "best.json")
+    os.remove(toy.work / "p.json")
 
 
 def every_task(toy):
@@ -176,6 +195,8 @@ def refuses(toy):
     toy.refused("2 or more are expected", *arguments("flat", "new", "--task", "text"))
     toy.refused("there is one already", *command, "--seeds", 2, "-o", "text")
     toy.refused("has no head for the task text", "eval", "trained", "--task", "text", "--data", "text")
+    toy.refused("--nbest: for questions", "eval", "trained", "--task", "text", "--data", "text", "--nbest", "b")
+    toy.refused("one of them is expected", *command, "--json", "--csv")
     toy.refused("--split heldout", "eval", "trained", "--task", "text", "--data", "text", "--split", "heldout")
 
 

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* maskbert eval --task: a model's metrics on a task's files, and its predictions. */
 #include "tools/maskbert/finetune/eval_task.h"
+#include "masks/base/file.h"
+#include "model/score/threshold.h"
 #include "tools/maskbert/finetune/assess.h"
 #include "tools/maskbert/finetune/tune_options.h"
 #include "tools/maskbert/session.h"
@@ -37,19 +39,68 @@ static int make_request(const struct options *o, struct assess_request *ret, str
                                    .null_threshold = o->null_threshold,
                                    .texts = {.max_length = o->max_length, .overlap = o->stride},
                                    .engine = {.drop = o->drop, .drop_seed = o->seed}};
-    return tune_task(o, &ret->task, e) < 0 ? -1 : session_options(o, &ret->engine, e);
+    if (tune_task(o, &ret->task, e) < 0)
+        return -1;
+    if (o->nbest && ret->task->format != TASK_ANSWERS)
+        return error_set(e, ERROR_INPUT, "--nbest: for questions and answers alone");
+    return session_options(o, &ret->engine, e);
+}
+
+/* ---- the best answers of questions ---- */
+
+static json_t *answers_json(const struct dataset *d, const struct task_spans *s, size_t k)
+{
+    json_t *all = json_array();
+    for (uint32_t i = 0; i < s->count[k]; i++) {
+        const struct task_span *x = &s->span[k * s->top + i];
+        json_array_append_new(
+            all, json_pack("{s:o, s:f, s:f}", "text",
+                           json_stringn(d->example[k].text[1] + x->begin, x->end - x->begin),
+                           "score", (double)x->score, "probability", (double)x->probability));
+    }
+    return all;
+}
+
+static int write_best(const char *path, const struct assessment *a, struct error *e)
+{
+    json_t *all = json_object();
+    for (size_t k = 0; k < a->set.count; k++)
+        json_object_set_new(all, a->set.example[k].id,
+                            answers_json(&a->set, &a->found.spans, k));
+    char *text = json_dumps(all, JSON_INDENT(1) | JSON_REAL_PRECISION(9));
+    int r = file_write(path, text, strlen(text), e);
+    free(text);
+    json_decref(all);
+    return r;
+}
+
+/* Is there a threshold to choose? */
+static bool has_threshold(const struct assessment *a)
+{
+    return a->set.labelled && a->set.task->unanswerable;
+}
+
+static struct best_threshold best_of(const struct assessment *a)
+{
+    struct predictions found;
+    evaluated_answers(&a->set, &a->found, INFINITY, &found);
+    const struct best_threshold ret = score_best_threshold(&a->set, &found, a->found.value);
+    predictions_finish(&found);
+    return ret;
 }
 
 /* ---- output ---- */
 
+static json_t *real(double value)
+{
+    return isfinite(value) ? json_real(value) : json_null();
+}
+
 static json_t *metrics_json(const struct task_scores *s)
 {
     json_t *all = json_object();
-    for (int k = 0; k < s->count; k++) {
-        const double value = s->score[k].value;
-        json_object_set_new(all, s->score[k].name,
-                            isfinite(value) ? json_real(value) : json_null());
-    }
+    for (int k = 0; k < s->count; k++)
+        json_object_set_new(all, s->score[k].name, real(s->score[k].value));
     return all;
 }
 
@@ -63,6 +114,13 @@ static void print_json(const struct split *s, const struct assessment *j,
         json_object_set_new(all, "mismatched",
                             json_pack("{s:I, s:o}", "examples", (json_int_t)beside->set.count,
                                       "metrics", metrics_json(&beside->scores)));
+    if (has_threshold(j)) {
+        const struct best_threshold b = best_of(j);
+        json_object_set_new(all, "best_threshold",
+                            json_pack("{s:f, s:o, s:f, s:o}", "exact_match", b.exact,
+                                      "exact_match_threshold", real(b.exact_threshold), "f1",
+                                      b.f1, "f1_threshold", real(b.f1_threshold)));
+    }
     json_dumpf(all, stdout, JSON_COMPACT | JSON_REAL_PRECISION(17));
     putchar('\n');
     json_decref(all);
@@ -80,6 +138,11 @@ static void print_text(const char *name, const struct assessment *j)
         printf(", %llu words beyond the model's length count as the first label",
                (unsigned long long)j->found.hidden);
     printf("\n");
+    if (has_threshold(j)) {
+        const struct best_threshold b = best_of(j);
+        printf("best here: exact_match %.4f at --null-threshold %.4g, f1 %.4f at %.4g\n",
+               b.exact, b.exact_threshold, b.f1, b.f1_threshold);
+    }
     text_finish(&scores);
 }
 
@@ -113,6 +176,8 @@ static int assess_all(const struct options *o, struct assessment *j, struct asse
         return -1;
     if (o->predictions &&
         predictions_save(o->predictions, &j->set, &j->found.found, j->found.of, e) < 0)
+        return -1;
+    if (o->nbest && write_best(o->nbest, j, e) < 0)
         return -1;
     print(o, s, j, beside);
     return 0;
