@@ -120,8 +120,8 @@ static const struct command commands[] = {
      O(JSON) | RUN_OPTIONS, 1, 1, command_classify},
     {"answer", "DIR", "where in a text the answer to a question stands",
      "Reads lines from stdin: a question, a tab, the text. A text beyond --max-length tokens (default 384) is read in "
-     "overlapping windows. Prints the best answer; with --json the five best, with the bytes where they stand.",
-     O(JSON) | RUN_OPTIONS, 1, 1, command_answer},
+     "windows, two of which share --stride tokens. Prints the best answer; with --json the five best, with the bytes where they stand.",
+     O(STRIDE) | O(JSON) | RUN_OPTIONS, 1, 1, command_answer},
     {"attention", "DIR", "a picture of where each head looks",
      "Reads one line from stdin. Draws the attention maps, with the tokens' names. Prints how many keys a query looks at; "
      "with sparsegen only those whose probability is not zero.",

@@ -68,8 +68,10 @@ int session_open(const struct options *o, uint32_t parts, struct session *s, str
     if (o->max_length > s->engine->longest)
         return error_set(e, ERROR_INPUT, "--max-length %u: the model has %u positions",
                          o->max_length, s->engine->longest);
-    s->task = (struct task_options){
-        .max_length = o->max_length, .batch_tokens = o->batch_tokens, .progress = tell_texts};
+    s->task = (struct task_options){.max_length = o->max_length,
+                                    .overlap = o->stride,
+                                    .batch_tokens = o->batch_tokens,
+                                    .progress = tell_texts};
     return 0;
 }
 

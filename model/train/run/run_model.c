@@ -36,9 +36,12 @@ static int name_heads(struct model_config *c, uint32_t needed, struct error *e)
 
 /* ---- a new head ---- */
 
-static bool same_labels(const struct model_config *c, const struct objective_data *d)
+static bool same_labels(const struct model_config *c, const struct arch_class *class,
+                        const struct objective_data *d)
 {
     char buffer[24];
+    if (class->labels || !(class->parts & PART_CLASSIFIER)) /* their number is the class's */
+        return true;
     if (c->labels != d->labels)
         return false;
     for (uint32_t k = 0; d->label && k < d->labels; k++)
@@ -59,10 +62,14 @@ static void set_labels(json_t *json, const struct objective_data *d)
     json_object_del(json, "num_labels");
     json_object_del(json, "id2label");
     json_object_del(json, "label2id");
-    if (d->label)
-        json_object_update(json, json_pack("{s:o, s:o}", "id2label", name, "label2id", number));
-    else if (d->labels)
+    if (json_object_size(name)) {
+        json_object_set(json, "id2label", name);
+        json_object_set(json, "label2id", number);
+    } else if (d->labels) {
         json_object_set_new(json, "num_labels", json_integer(d->labels));
+    }
+    json_decref(name);
+    json_decref(number);
 }
 
 static void say_new(const struct weights *w, void (*say)(const char *line))
@@ -87,7 +94,7 @@ static int give_head(struct model_config *c, struct weights *w, const struct obj
     if (!class)
         return error_set(e, ERROR_INPUT, "%s has no model class that ends with %s",
                          c->arch->title, o->model_class);
-    const bool same = !strcmp(c->architecture, class->name) && same_labels(c, d);
+    const bool same = !strcmp(c->architecture, class->name) && same_labels(c, class, d);
     set_labels(c->json, d);
     json_object_del(c->json, "problem_type");
     if (o->problem)
