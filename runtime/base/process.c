@@ -11,6 +11,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -79,20 +80,29 @@ static char **environment_in(const char *folder, struct text *variable)
     return ret;
 }
 
-static int start(const char *folder, const char *const *argument, int output, pid_t *ret)
+/* What a child gets beside its arguments. */
+struct setting {
+    const char *folder; /* its TMPDIR, or null: ours */
+    int input;          /* its standard input, or -1: nothing */
+};
+
+static int start(const struct setting *s, const char *const *argument, int output, pid_t *ret)
 {
     struct text variable = {0};
-    char **environment = folder ? environment_in(folder, &variable) : environ;
+    char **environment = s->folder ? environment_in(s->folder, &variable) : environ;
     posix_spawn_file_actions_t actions;
     posix_spawnattr_t attributes;
     release_in_child(&attributes);
     posix_spawn_file_actions_init(&actions);
-    posix_spawn_file_actions_addopen(&actions, 0, "/dev/null", O_RDONLY, 0);
+    if (s->input < 0)
+        posix_spawn_file_actions_addopen(&actions, 0, "/dev/null", O_RDONLY, 0);
+    else
+        posix_spawn_file_actions_adddup2(&actions, s->input, 0);
     posix_spawn_file_actions_adddup2(&actions, output, 1);
     posix_spawn_file_actions_adddup2(&actions, output, 2);
     int code = posix_spawnp(ret, argument[0], &actions, &attributes, (char *const *)argument,
                             environment);
-    if (folder)
+    if (s->folder)
         free(environment);
     text_finish(&variable);
     posix_spawnattr_destroy(&attributes);
@@ -123,19 +133,14 @@ static int wait_for(pid_t child)
     return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
 }
 
-int process_run(const char *const *argument, struct text *output, struct error *e)
-{
-    return process_run_in(NULL, argument, output, e);
-}
-
-int process_run_in(const char *folder, const char *const *argument, struct text *output,
-                   struct error *e)
+static int run(const struct setting *s, const char *const *argument, struct text *output,
+               struct error *e)
 {
     int ends[2];
     pid_t child;
     if (pipe2(ends, O_CLOEXEC) < 0)
         return error_set(e, ERROR_UNAVAILABLE, "%s: %s", argument[0], strerror(errno));
-    int code = start(folder, argument, ends[1], &child);
+    int code = start(s, argument, ends[1], &child);
     close(ends[1]);
     if (!code)
         read_all(ends[0], output);
@@ -143,6 +148,44 @@ int process_run_in(const char *folder, const char *const *argument, struct text 
     if (code)
         return error_set(e, ERROR_UNAVAILABLE, "%s: %s", argument[0], strerror(code));
     return wait_for(child);
+}
+
+int process_run(const char *const *argument, struct text *output, struct error *e)
+{
+    return run(&(struct setting){NULL, -1}, argument, output, e);
+}
+
+int process_run_in(const char *folder, const char *const *argument, struct text *output,
+                   struct error *e)
+{
+    return run(&(struct setting){folder, -1}, argument, output, e);
+}
+
+/* 0, or the number of the error. */
+static int write_all(int to, const char *bytes, size_t size)
+{
+    while (size) {
+        const ssize_t put = write(to, bytes, size);
+        if (put < 0 && errno != EINTR)
+            return errno;
+        bytes += put > 0 ? put : 0;
+        size -= put > 0 ? (size_t)put : 0;
+    }
+    return lseek(to, 0, SEEK_SET) < 0 ? errno : 0;
+}
+
+/* The bytes are in memory before the child begins: neither side waits for the other. */
+int process_feed(const char *const *argument, const void *input, size_t size,
+                 struct text *output, struct error *e)
+{
+    const int file = memfd_create("input", MFD_CLOEXEC);
+    const int problem = file < 0 ? errno : write_all(file, input, size);
+    const int r = problem ? error_set(e, ERROR_UNAVAILABLE, "%s: its input: %s", argument[0],
+                                      strerror(problem))
+                          : run(&(struct setting){NULL, file}, argument, output, e);
+    if (file >= 0)
+        close(file);
+    return r;
 }
 
 static bool executable(const char *path)

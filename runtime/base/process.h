@@ -10,6 +10,9 @@
    it prints on either output is appended to *output (at most 64 KiB are kept). Returns its exit
    status, 128 + signal, or -1 with *e set where it could not be started. */
 int process_run(const char *const *argument, struct text *output, struct error *e);
+/* The same with these bytes on its standard input. */
+int process_feed(const char *const *argument, const void *input, size_t size,
+                 struct text *output, struct error *e);
 /* The same with `folder` as TMPDIR, so that what the child leaves behind goes when the folder does. */
 int process_run_in(const char *folder, const char *const *argument, struct text *output,
                    struct error *e);

@@ -90,16 +90,16 @@ static const struct command commands[] = {
      "SQuAD's and MRQA's own scripts have them, squad2 also of questions with and without an answer. What is undefined, as a correlation with a constant, is null in JSON.",
      O(JSON) | O(REGRESSION), 3, 3, command_score},
     {"plot", "LOG.jsonl..", "the logs of runs as curves",
-     "LOG is a log.jsonl or a run's folder. The values are pale, their running mean in colour, evaluations are dots. --y is "
+     "LOG is a log.jsonl or a run's folder. The values are pale, their running mean in colour, evaluations are marks. --y is "
      "any field of the log: loss, mlm, nsp, lr, grad_norm, tokens_per_s, mfu; where a mask is learned l1, density, entropy, p_diagonal, p_neighbour, p_special.",
-     O(OUTPUT) | O(PLOT_X) | O(PLOT_Y), 1, MAX_ARGUMENTS, command_plot},
+     O(OUTPUT) | O(PLOT_X) | O(PLOT_Y) | O(COLUMNS), 1, MAX_ARGUMENTS, command_plot},
     {"importance", "RUN", "what a learned mask looks like",
-     "RUN is a run of pretrain --learn-mask. The picture has P = sigmoid(alpha), 1 on a border that is forced on: averaged over "
+     "RUN is a run of pretrain --learn-mask. The figure has P = sigmoid(alpha), without a border that is forced on: averaged over "
      "all heads, over the distance |i - j|, in the first and last row, and for each head (each layer and head with --per-layer). "
      "Prints means over the diagonal, over |i - j| = 1, over the first and last position, and the share of entries with P above 1/2. "
      "--film draws what has alpha above 0 in each state that the run has kept, which pretrain's --save-every and --keep decide: a column "
-     "for each (16 at most, evenly), a row for each head (12 at most).",
-     O(OUTPUT) | O(FILM) | O(JSON), 1, 1, command_importance},
+     "for each (12 at most, evenly; 6 with --columns 1), a row for each head (12 at most).",
+     O(OUTPUT) | O(FILM) | O(COLUMNS) | O(JSON), 1, 1, command_importance},
     {"tokenize", "DIR", "text to token ids, a line each",
      "Reads lines from stdin. Only a newline ends a line; a tab makes it a pair. Adds [CLS] and [SEP]. With --json each "
      "line gives {\"ids\":[..],\"tokens\":[..],\"types\":[..],\"offsets\":[[BEGIN,END],..]}. Offsets are bytes; those of "
@@ -122,10 +122,10 @@ static const struct command commands[] = {
      "Reads lines from stdin: a question, a tab, the text. A text beyond --max-length tokens (default 384) is read in "
      "windows, two of which share --stride tokens. Prints the best answer; with --json the five best, with the bytes where they stand.",
      O(STRIDE) | O(JSON) | RUN_OPTIONS, 1, 1, command_answer},
-    {"attention", "DIR", "a picture of where each head looks",
+    {"attention", "DIR", "a figure of where each head looks",
      "Reads one line from stdin. Draws the attention maps, with the tokens' names. Prints how many keys a query looks at; "
      "with sparsegen only those whose probability is not zero.",
-     O(OUTPUT) | O(LAYER) | O(HEAD) | O(JSON) | RUN_OPTIONS, 1, 1, command_attention},
+     O(OUTPUT) | O(LAYER) | O(HEAD) | O(COLUMNS) | O(JSON) | RUN_OPTIONS, 1, 1, command_attention},
     {"prune", "DIR", "masks of the pairs that matter most on a text, within a time",
      "Takes the importance of each pair of positions, for each layer and head, from three of every four lines of text: the "
      "mean over the lines that have both positions. Every fourth line (512 at most) is held out. Writes masks into -o DIR: "
@@ -138,7 +138,7 @@ static const struct command commands[] = {
      "line. A mask of n below the model's positions serves a model cut to n: maskbert convert DIR -o NEW --positions n "
      "--mask MASK.",
      O(INPUT) | O(IMPORTANCE) | O(KEEP) | O(SHARES) | O(SAVE_IMPORTANCE) | O(DROP_DIAGONAL) | O(RANDOM) | O(SEED) | O(OUTPUT) |
-     O(PICTURE) | O(ONE_LAYER) | O(ONE_HEAD) | O(LENGTH) | O(PRICED_BATCH) | O(JSON) | O(MASK) | O(RUN_TRANSFORM) |
+     O(PICTURE) | O(COLUMNS) | O(ONE_LAYER) | O(ONE_HEAD) | O(LENGTH) | O(PRICED_BATCH) | O(JSON) | O(MASK) | O(RUN_TRANSFORM) |
      O(RUN_DTYPE) | O(DEVICE) | O(THREADS) | O(BATCH_TOKENS) | O(COMPAT), 1, 1, command_prune},
     {"bench", "DIR", "how fast the model is with its mask, and dense beside it",
      "Runs both by turns on random tokens. Prints texts a second, milliseconds, the share of each phase, and the ceiling "

@@ -86,6 +86,7 @@ enum option_id {
     OPTION_REPEATS,
     OPTION_PLOT_X,
     OPTION_PLOT_Y,
+    OPTION_COLUMNS,
     OPTION_STEP_LENGTH, /* -n of its sequences */
     OPTION_MEASURE,
     OPTION_LEARN_MASK,
@@ -154,7 +155,7 @@ struct options {
     bool split, stats, short_given, held_out_given;
     const char *data, *schedule, *optimizer, *betas, *recompute, *save_gradients, *objective,
         *drop, *x, *y, *importance, *save, *snap, *picture;
-    uint32_t accumulate, keep_states, repeats, ranks;
+    uint32_t accumulate, keep_states, repeats, ranks, columns;
     uint64_t steps, tokens, save_every, eval_every;
     double minutes, rate, warmup, eps, weight_decay, clip, dropout, attention_dropout,
         mlm_probability;

@@ -56,7 +56,7 @@ static const struct command commands[] = {
      O(LENGTHS) | OPTIONS_MASK_ONE | O(TARGET) | O(DTYPES) | O(HEAD_DIM) | O(TRANSFORM) | O(FORWARD_ONLY) |
      O(BIAS) | OPTIONS_KEYS | O(MACHINE) | O(FAMILY) | O(BATCH) | O(PASS) | O(THREADS) | O(CLOCK) | O(DEVICE) | O(DROPOUT_MEASURED) | O(SECONDS_EACH) |
      O(MEASURE_PLANS) |
-     O(JSON) | O(PLOT),
+     O(JSON) | O(PLOT) | O(COLUMNS),
      1, OPTIONS_MAX_ARGUMENTS, command_bench},
     {"calibrate", "", "measures this machine, for later plans",
      "Takes about ten seconds on one core, also while others work, and longer the first time, when the compiler makes its kernels. plan, compile, emit and bench then use what was "

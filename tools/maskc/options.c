@@ -119,7 +119,8 @@ const struct option_row option_rows[OPTION_COUNT] = {
     [OPTION_MEASURE_PLANS] = {"measure-plans", 0, "K", "First time the K best predicted plans (at most 8) by turns, bench the fastest and store it for --measured", GROUP_KERNEL, VALUE_COUNT, AT(measure_plans)},
     [OPTION_MEASURED]  = {"measured", 0, 0, "Take the plan that bench --measure-plans found fastest here, where there is one", GROUP_KERNEL, VALUE_FLAG, AT(measured)},
     [OPTION_TABLE]     = {"table", 0, 0, "Rows for the table of machines (gen/cost/machines.c)", GROUP_OUTPUT, VALUE_FLAG, AT(table)},
-    [OPTION_PLOT]      = {"plot", 0, "FILE.svg", "Draw the times", GROUP_OUTPUT, VALUE_TEXT, AT(plot)},
+    [OPTION_PLOT]      = {"plot", 0, "FIGURE", "Draw the times, .pdf, .svg or .png", GROUP_OUTPUT, VALUE_TEXT, AT(plot)},
+    [OPTION_COLUMNS]   = {"columns", 0, "N", "Width of the figure: 1 column of a paper (3.3 in) or 2 (6.9 in, default)", GROUP_OUTPUT, VALUE_COUNT, AT(columns)},
 };
 /* clang-format on */
 

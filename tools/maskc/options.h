@@ -65,6 +65,7 @@ enum option_id {
     OPTION_OUTPUT,
     OPTION_JSON,
     OPTION_PLOT,
+    OPTION_COLUMNS,
     OPTION_TABLE,
     OPTION_SECONDS,
     OPTION_SECONDS_EACH,
@@ -128,6 +129,7 @@ struct options {
     bool diagonals;
 
     const char *output, *plot;
+    uint32_t columns;
     bool json, table;
     uint32_t measure_plans;
     bool measured;

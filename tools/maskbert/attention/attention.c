@@ -1,22 +1,27 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* maskbert attention: a picture of one line's attention maps, and how many keys each query looks at. */
+/* maskbert attention: a figure of one line's attention maps, and how many keys each query looks at. */
 #include "masks/base/memory.h"
 #include "model/probe/probe.h"
-#include "tools/maskbert/attention/map_grid.h"
+#include "tools/common/figure.h"
 #include "tools/maskbert/command.h"
 #include "tools/maskbert/session.h"
 #include <jansson.h>
 #include <stdio.h>
 #include <stdlib.h>
 
-enum { MOST_VALUES = 1 << 28 };
+enum { MOST_VALUES = 1 << 28, MOST_DRAWN = 1 << 26 };
+
+struct maps {
+    uint32_t layers, heads, n; /* those shown */
+    uint32_t first_layer, first_head;
+};
 
 struct attention {
     struct session s;
-    struct map_grid maps;
-    float *value;
-    double *support;
-    const char **token;
+    struct maps maps;
+    float *value;       /* [layers, heads, n, n] */
+    double *support;    /* [layers, heads]: mean number of keys of a query */
+    const char **token; /* [n] */
 };
 
 /* The watch: keeps the probabilities of a layer's heads that are shown. */
@@ -24,7 +29,7 @@ static void keep_layer(void *context, const struct engine_layer *seen)
 {
     struct attention *a = context;
     const struct engine *g = a->s.engine;
-    const struct map_grid *m = &a->maps;
+    const struct maps *m = &a->maps;
     if (seen->layer < m->first_layer || seen->layer >= m->first_layer + m->layers)
         return;
 #pragma omp parallel for num_threads((int)g->threads)
@@ -54,7 +59,7 @@ static int read_choice(const char *option, const char *text, uint32_t count, uin
 
 static int read_line(struct attention *a, const struct options *o, struct error *e)
 {
-    struct map_grid *m = &a->maps;
+    struct maps *m = &a->maps;
     const struct model_config *c = &a->s.engine->config;
     if (read_choice("layer", o->layer, c->layers, &m->first_layer, &m->layers, e) < 0 ||
         read_choice("head", o->head, c->heads, &m->first_head, &m->heads, e) < 0 ||
@@ -64,7 +69,8 @@ static int read_line(struct attention *a, const struct options *o, struct error 
         return error_set(e, ERROR_INPUT, "attention: one line of text is expected, not %u",
                          a->s.batches.texts);
     m->n = a->s.batches.sequence[0].count;
-    if ((uint64_t)m->layers * m->heads * m->n * m->n > MOST_VALUES)
+    const uint64_t values = (uint64_t)m->layers * m->heads * m->n * m->n;
+    if (values > (o->output ? MOST_DRAWN : MOST_VALUES))
         return error_set(
             e, ERROR_INPUT,
             "%u layers of %u heads over %u tokens are too much: --layer, --head or "
@@ -91,7 +97,7 @@ static uint32_t support_of(const float *p, uint32_t n)
 
 static void measure(struct attention *a)
 {
-    const struct map_grid *m = &a->maps;
+    const struct maps *m = &a->maps;
     size_t panels = (size_t)m->layers * m->heads;
     a->support = memory_new(panels, sizeof *a->support);
     for (size_t k = 0; k < panels; k++) {
@@ -103,7 +109,7 @@ static void measure(struct attention *a)
 
 static json_t *head_json(const struct attention *a, uint32_t layer, uint32_t head)
 {
-    const struct map_grid *m = &a->maps;
+    const struct maps *m = &a->maps;
     size_t panel = (size_t)layer * m->heads + head;
     json_t *support = json_array();
     for (uint32_t i = 0; i < m->n; i++)
@@ -116,7 +122,7 @@ static json_t *head_json(const struct attention *a, uint32_t layer, uint32_t hea
 
 static void print_json(const struct attention *a)
 {
-    const struct map_grid *m = &a->maps;
+    const struct maps *m = &a->maps;
     json_t *tokens = json_array(), *heads = json_array();
     for (uint32_t k = 0; k < m->n; k++)
         json_array_append_new(tokens, json_string(a->token[k]));
@@ -131,7 +137,7 @@ static void print_json(const struct attention *a)
 
 static void print_text(const struct attention *a)
 {
-    const struct map_grid *m = &a->maps;
+    const struct maps *m = &a->maps;
     printf("keys that a query looks at, of %u, on average\n\n%8s", m->n, "head");
     for (uint32_t h = 0; h < m->heads; h++)
         printf(" %6u", m->first_head + h);
@@ -143,9 +149,45 @@ static void print_text(const struct attention *a)
     printf("\n");
 }
 
+/* ---- the figure ---- */
+
+static json_t *names(const char *what, uint32_t first, uint32_t count)
+{
+    json_t *ret = json_array();
+    for (uint32_t k = 0; k < count; k++)
+        json_array_append_new(ret, json_sprintf("%s %u", what, first + k));
+    return ret;
+}
+
+static json_t *panels(const struct attention *a)
+{
+    const struct maps *m = &a->maps;
+    const struct figure_shape shape = {2, {m->n, m->n}};
+    json_t *ret = json_array();
+    for (uint32_t k = 0; k < m->layers * m->heads; k++)
+        json_array_append_new(
+            ret, json_pack("{s:o, s:o}", "title", json_sprintf("%.1f", a->support[k]), "values",
+                           figure_floats(a->value + (size_t)k * m->n * m->n, shape)));
+    return ret;
+}
+
+static int draw(const struct attention *a, const struct figure *f, struct error *e)
+{
+    const struct maps *m = &a->maps;
+    json_t *tokens = json_array();
+    for (uint32_t k = 0; k < m->n; k++)
+        json_array_append_new(tokens, json_string_nocheck(a->token[k]));
+    json_t *numbers = json_pack(
+        "{s:s, s:o, s:o, s:o, s:o, s:i, s:i, s:s, s:s}", "label", "attention probability",
+        "panels", panels(a), "rows", names("layer", m->first_layer, m->layers), "columns",
+        names("head", m->first_head, m->heads), "tokens", tokens, "least", 0, "most", 1,
+        "scale", "root", "note", "above each map: keys that a query looks at, on average");
+    return figure_draw(f, numbers, e);
+}
+
 static int run(struct attention *a, struct error *e)
 {
-    struct map_grid *m = &a->maps;
+    struct maps *m = &a->maps;
     struct engine_watch watch = {keep_layer, a};
     a->value = memory_new((size_t)m->layers * m->heads * m->n * m->n, sizeof *a->value);
     a->s.workspace.watch = &watch;
@@ -156,18 +198,17 @@ static int run(struct attention *a, struct error *e)
 
 static int attention(const struct options *o, struct attention *a, struct error *e)
 {
+    const struct figure figure = {"heatmaps", o->output, o->columns};
     if (!o->output && !o->json)
-        return error_set(e, ERROR_INPUT,
-                         "attention: -o PICTURE.png, -o PICTURE.svg or --json is "
-                         "expected");
-    if (session_open(o, 0, &a->s, e) < 0 || read_line(a, o, e) < 0 || run(a, e) < 0)
+        return error_set(
+            e, ERROR_INPUT,
+            "attention: -o FIGURE.pdf, -o FIGURE.svg, -o FIGURE.png or --json is expected");
+    if ((o->output && figure_ready(&figure, e) < 0) || session_open(o, 0, &a->s, e) < 0 ||
+        read_line(a, o, e) < 0 || run(a, e) < 0)
         return -1;
     name_tokens(a);
     measure(a);
-    a->maps.value = a->value;
-    a->maps.support = a->support;
-    a->maps.token = a->token;
-    if (o->output && map_grid_draw(&a->maps, o->output, e) < 0)
+    if (o->output && draw(a, &figure, e) < 0)
         return -1;
     if (o->json)
         print_json(a);

@@ -1,10 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* maskbert importance RUN: a learned mask's P as numbers and as a picture. */
+/* maskbert importance RUN: a learned mask's P as numbers and as a figure. */
 #include "tools/maskbert/command.h"
 #include "masks/base/memory.h"
 #include "masks/readers/readers.h"
 #include "model/checkpoint/json.h"
-#include "tools/maskbert/importance/film.h"
 #include "tools/maskbert/importance/importance.h"
 #include <jansson.h>
 #include <stdio.h>
@@ -91,12 +90,14 @@ static int show(const struct options *o, struct error *e)
 {
     struct importance p;
     struct mean_importance mean;
+    const struct figure figure = {"importance", o->output, o->columns};
     if (!o->output && !o->json)
-        return error_set(e, ERROR_INPUT, "importance: -o PICTURE.png or .svg is expected");
-    if (read_run(o->argument, &p, e) < 0)
+        return error_set(e, ERROR_INPUT,
+                         "importance: -o FIGURE.pdf, .svg or .png is expected");
+    if ((o->output && figure_check(&figure, e) < 0) || read_run(o->argument, &p, e) < 0)
         return -1;
     mean_importance_of(&p, &mean);
-    int r = o->output ? importance_draw(&p, &mean, o->output, e) : 0;
+    int r = o->output ? importance_draw(&p, &mean, &figure, e) : 0;
     if (r == 0)
         print(o, &p);
     mean_importance_finish(&mean);
@@ -108,12 +109,14 @@ static int show(const struct options *o, struct error *e)
 static int show_film(const struct options *o, struct error *e)
 {
     struct mask_history h;
+    const struct figure figure = {"film", o->output, o->columns};
     if (o->json || !o->output)
-        return error_set(e, ERROR_INPUT,
-                         "importance --film: -o PICTURE.png or .svg is expected, no --json");
-    if (mask_history_read(o->argument, &h, e) < 0)
+        return error_set(
+            e, ERROR_INPUT,
+            "importance --film: -o FIGURE.pdf, .svg or .png is expected, no --json");
+    if (figure_check(&figure, e) < 0 || mask_history_read(o->argument, &h, e) < 0)
         return -1;
-    int r = film_draw(&h, o->output, e);
+    int r = film_draw(&h, &figure, e);
     mask_history_finish(&h);
     return r;
 }

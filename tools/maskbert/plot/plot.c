@@ -3,12 +3,32 @@
 #include "masks/base/file.h"
 #include "masks/base/memory.h"
 #include "model/checkpoint/json.h"
+#include "tools/common/figure.h"
 #include "tools/maskbert/command.h"
-#include "tools/maskbert/plot/curves.h"
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+
+struct point {
+    double x, y;
+};
+
+struct points {
+    struct point *at; /* x ascends */
+    uint32_t count, capacity;
+};
+
+struct curve {
+    char *name;
+    struct points steps, evaluations;
+};
+
+struct curves {
+    struct curve *curve;
+    uint32_t count;
+    const char *x, *y; /* as --x and --y name them */
+};
 
 static const struct axis {
     const char *name, *field;
@@ -113,19 +133,44 @@ static int read_log(const char *given, struct reading r, struct error *e)
     return result;
 }
 
+/* ---- the figure ---- */
+
+static json_t *points_json(const struct points *p)
+{
+    json_t *ret = json_array();
+    for (uint32_t k = 0; k < p->count; k++)
+        json_array_append_new(ret, json_pack("[f, f]", p->at[k].x, p->at[k].y));
+    return ret;
+}
+
+static json_t *curves_json(const struct curves *c)
+{
+    json_t *curves = json_array();
+    for (uint32_t k = 0; k < c->count; k++)
+        json_array_append_new(curves,
+                              json_pack("{s:o, s:o, s:o}", "name",
+                                        json_string_nocheck(c->curve[k].name), "steps",
+                                        points_json(&c->curve[k].steps), "evaluations",
+                                        points_json(&c->curve[k].evaluations)));
+    return json_pack("{s:s, s:s, s:o}", "x", c->x, "y", c->y, "curves", curves);
+}
+
 /* ---- the command ---- */
 
 static int plot(const struct options *o, struct curves *c, struct error *e)
 {
     const char *x = find_axis(o->x, e);
+    const struct figure figure = {"curves", o->output, o->columns};
     if (!x)
         return -1;
     if (!o->output)
-        return error_set(e, ERROR_INPUT, "plot: -o PICTURE.png or .svg is expected");
+        return error_set(e, ERROR_INPUT, "plot: -o FIGURE.pdf, .svg or .png is expected");
+    if (figure_check(&figure, e) < 0)
+        return -1;
     for (uint32_t k = 0; k < o->n_arguments; k++)
         if (read_log(o->arguments[k], (struct reading){&c->curve[k], x, c->y, 0}, e) < 0)
             return -1;
-    return curves_draw(c, o->output, e);
+    return figure_draw(&figure, curves_json(c), e);
 }
 
 int command_plot(const struct options *o)

@@ -3,6 +3,7 @@
    without: the arguments, and a result for each mask, length, dtype and pass. */
 #include "masks/base/memory.h"
 #include "runtime/base/cache.h"
+#include "tools/common/figure.h"
 #include "tools/maskc/bench/contest.h"
 #include "tools/maskc/bench/measure_plans.h"
 #include "tools/maskc/command.h"
@@ -133,15 +134,14 @@ static int read_passes(struct bench *b, struct error *e)
 static int bench(const struct options *o, struct error *e)
 {
     struct bench b = {.o = o, .compiler.o = o};
-    if (o->plot && !has_suffix(o->plot, ".svg") && !has_suffix(o->plot, ".png"))
-        return error_set(e, ERROR_INPUT, "--plot %s: FILE.svg or FILE.png is expected",
-                         o->plot);
+    const struct figure figure = {"times", o->plot, o->columns};
     if (o->seconds < 0)
         return error_set(e, ERROR_INPUT, "--seconds %g: a time above 0 is expected",
                          o->seconds);
     if (!(o->dropout >= 0 && o->dropout < 1))
         return error_set(e, ERROR_INPUT, "--dropout %g: 0 <= P < 1 is expected", o->dropout);
-    if (options_check_clock(o, e) || read_passes(&b, e))
+    if (options_check_clock(o, e) || read_passes(&b, e) ||
+        (o->plot && figure_ready(&figure, e)))
         return -1;
     b.compiler.cache = cache_open(NULL);
     int code = 0;
@@ -149,9 +149,9 @@ static int bench(const struct options *o, struct error *e)
         code = bench_argument(&b, o->argument[k], e);
     progress_clear();
     if (!code && o->plot)
-        code = bench_plot(b.result, b.n_results, o->plot, e);
+        code = figure_draw(&figure, bench_json(b.device, b.threads, b.result, b.n_results), e);
     if (!code && o->json)
-        bench_print_json(b.device, b.threads, b.result, b.n_results);
+        command_print_json(bench_json(b.device, b.threads, b.result, b.n_results));
     else if (!code)
         bench_print_table(b.device, b.threads, b.result, b.n_results);
     if (!code && !o->json && !options_own_clock(o))

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What bench measures, for its printers: table, JSON, plot. */
+/* What bench measures, for its printers: table, JSON, figure. */
 #pragma once
 #include "gen/plan/plan.h"
 #include "masks/base/error.h"
@@ -7,6 +7,7 @@
 #include "runtime/pipeline/calibration.h"
 #include "tools/maskc/options.h"
 #include "tools/reference/check.h"
+#include <jansson.h>
 #include <stdint.h>
 
 struct bench_result {
@@ -54,8 +55,6 @@ struct plan *bench_plan(const struct maskc_kernel *k, const struct calibration *
 void bench_say_busy(uint32_t threads, const struct bench_result *result, uint32_t count);
 void bench_print_table(const char *device, uint32_t threads, const struct bench_result *result,
                        uint32_t count);
-void bench_print_json(const char *device, uint32_t threads, const struct bench_result *result,
-                      uint32_t count);
-
-/* .svg or .png: time over length in log-log, or bars where there is one length. */
-int bench_plot(const struct bench_result *r, uint32_t count, const char *path, struct error *e);
+/* What --json prints; a new reference. */
+json_t *bench_json(const char *device, uint32_t threads, const struct bench_result *result,
+                   uint32_t count);

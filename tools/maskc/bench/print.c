@@ -128,18 +128,18 @@ static json_t *result_json(const struct bench_result *r)
                      (int)r->dense_length, "cpu_share", r->cpu_share);
 }
 
-void bench_print_json(const char *device, uint32_t threads, const struct bench_result *result,
-                      uint32_t count)
+json_t *bench_json(const char *device, uint32_t threads, const struct bench_result *result,
+                   uint32_t count)
 {
     json_t *list = json_array();
     for (uint32_t k = 0; k < count; k++)
         json_array_append_new(list, result_json(&result[k]));
     const double of = count ? count : 1;
-    command_print_json(json_pack(
+    return json_pack(
         "{s:s, s:i, s:b, s:o, s:o, s:o}", "device", device, "threads", (int)threads, "busy",
         (int)busy_is(least_share(result, count)), "results", list,
         "predicted_within_20_percent",
         count ? command_number(count_within(result, count, of_median) / of) : json_null(),
         "predicted_speedup_within_20_percent",
-        count ? command_number(count_within(result, count, of_speedup) / of) : json_null()));
+        count ? command_number(count_within(result, count, of_speedup) / of) : json_null());
 }

@@ -1,0 +1,174 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Size, fonts and colours of all figures, and how a figure becomes a file.
+
+One convention: dark is active or important, light is off. Widths are those of a paper's column (3.3 in) and page (6.9 in), no font is
+below 7 pt, series differ in colour (Okabe and Ito's, told apart with any colour vision), in marker and in dashes."""
+import contextlib
+import io
+import math
+import os
+import tempfile
+
+import matplotlib
+from matplotlib import ticker
+from matplotlib.backends.backend_agg import FigureCanvasAgg
+from matplotlib.colors import LinearSegmentedColormap
+from matplotlib.figure import Figure
+
+WIDTH = {1: 3.3, 2: 6.9}  # inches
+HEIGHT = 9.0              # of a page, inches: the most that a figure takes
+SMALL, NORMAL = 7, 8      # points
+DARK, GREY, PALE = "#1e1b5e", "#666666", "#d9d9d9"
+MAP = LinearSegmentedColormap.from_list("maskc", ["#ffffff", "#c6cfe8", "#7d8cc4", "#43459a", DARK])
+SERIES = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9", "#000000")
+MARKERS, DASHES = "osD^vPX", ("-", "--", "-.", ":")
+STYLE = {
+    "font.family": "sans-serif", "font.sans-serif": ["DejaVu Sans"], "font.size": NORMAL, "axes.titlesize": NORMAL, "axes.labelsize": NORMAL,
+    "figure.titlesize": NORMAL + 1, "xtick.labelsize": SMALL, "ytick.labelsize": SMALL, "legend.fontsize": SMALL, "legend.frameon": False,
+    "axes.linewidth": 0.6, "xtick.major.width": 0.6, "ytick.major.width": 0.6, "lines.linewidth": 1.2, "lines.markersize": 3.5,
+    "axes.spines.top": False, "axes.spines.right": False, "text.parse_math": False, "svg.fonttype": "none", "svg.hashsalt": "maskc",
+    "pdf.fonttype": 42, "savefig.dpi": 300, "figure.dpi": 100, "image.interpolation": "antialiased"}
+NO_DATE = {"svg": {"Date": None}, "pdf": {"CreationDate": None}, "png": {}}  # same input, same bytes
+
+
+@contextlib.contextmanager
+def style():
+    with matplotlib.rc_context():
+        matplotlib.rcdefaults()
+        matplotlib.rcParams.update(STYLE)
+        yield
+
+
+def new_figure(columns, height, title=None):
+    figure = Figure(figsize=(WIDTH[columns], min(height, HEIGHT)), layout="constrained")
+    FigureCanvasAgg(figure)
+    if title:
+        figure.suptitle(wrap(title, WIDTH[columns], NORMAL + 1))
+    return figure
+
+
+def wrap(words, inches, size):
+    """Line breaks where the text is wider than the figure; a letter is about 0.55 of the font's size wide."""
+    import textwrap
+    return "\n".join(textwrap.wrap(words, max(12, int(inches * 72 / (0.55 * size)))))
+
+
+def note(figure, lines):
+    """A line below the figure that says how to read it."""
+    words = "; ".join(x for x in lines if x)
+    if words:
+        figure.supxlabel(wrap(words, figure.get_figwidth(), SMALL), fontsize=SMALL, color=GREY)
+
+
+def name_of(text):
+    """A legend leaves out what begins with an underscore."""
+    return " " + text if text.startswith("_") else text
+
+
+def colour(k):
+    return SERIES[k % len(SERIES)]
+
+
+def marker(k):
+    return MARKERS[k % len(MARKERS)]
+
+
+def dashes(k):
+    """Another one for each turn through the colours."""
+    return DASHES[k // len(SERIES) % len(DASHES)]
+
+
+# ---- axes ----
+
+def short(value, _place=None):
+    """5, 0.25, 20 k, 3 M, 2e-5."""
+    for limit, unit in ((1e9, "G"), (1e6, "M"), (1e4, "k")):
+        if abs(value) >= limit:
+            return f"{value / {'G': 1e9, 'M': 1e6, 'k': 1e3}[unit]:g} {unit}".replace("-", "\N{MINUS SIGN}")
+    said = f"{value:.6g}" if abs(value) > 1e-12 else "0"
+    mantissa, e, power = said.partition("e")
+    return (mantissa + (e and f"e{int(power)}")).replace("-", "\N{MINUS SIGN}")
+
+
+def round_ticks(axis, most=6, whole=False):
+    axis.set_major_locator(ticker.MaxNLocator(most, steps=[1, 2, 5, 10], integer=whole))
+    axis.set_major_formatter(ticker.FuncFormatter(short))
+
+
+def log_ticks(axis, base, values):
+    """The powers; where there are fewer than two of them 2 and 5 times a power too. Base 2: the values themselves."""
+    low, high = min(values), max(values)
+    if base == 2 and len(set(values)) <= 8:
+        axis.set_major_locator(ticker.FixedLocator(sorted(set(values))))
+    else:
+        few = math.floor(math.log(high, base)) - math.ceil(math.log(low, base)) < 1
+        axis.set_major_locator(ticker.LogLocator(base, subs=(1, 2, 5) if few and base == 10 else (1,), numticks=9))
+    axis.set_major_formatter(ticker.FuncFormatter(short))
+    axis.set_minor_locator(ticker.NullLocator())
+
+
+def set_axis(axes, which, wanted, values):
+    """Label, scale, limits and ticks of the x or y axis, for these values."""
+    axis = getattr(axes, which + "axis")
+    getattr(axes, f"set_{which}label")(wanted.label)
+    if wanted.scale == "linear":
+        round_ticks(axis, 5 if axes.figure.get_figwidth() < 4 and which == "x" else 6)
+    else:
+        base = 2 if wanted.scale == "log2" else 10
+        getattr(axes, f"set_{which}scale")("log", base=base)
+        log_ticks(axis, base, values)
+    if wanted.least is not None or wanted.most is not None:
+        getattr(axes, f"set_{which}lim")(wanted.least, wanted.most)
+
+
+def grid(axes, which="both"):
+    axes.grid(True, axis=which, color=PALE, linewidth=0.5)
+    axes.set_axisbelow(True)
+
+
+def legend(axes, handles=None, across=None):
+    """Above the axes, so that it hides nothing."""
+    found, labels = axes.get_legend_handles_labels()
+    found = handles if handles is not None else found
+    labels = [h.get_label() for h in found] if handles is not None else labels
+    if not found:
+        return
+    width = max(map(len, labels)) * 0.55 * SMALL / 72 + 0.5
+    fits = max(1, int(axes.figure.get_figwidth() * 0.85 / width))
+    axes.legend(found, labels, loc="lower left", bbox_to_anchor=(0, 1.01), borderaxespad=0, ncol=min(across or fits, fits), handlelength=2.2,
+                columnspacing=1.2)
+
+
+def draw_level(axes, k, level):
+    """A horizontal line with its name at the right end."""
+    axes.axhline(level.value, color=GREY, linewidth=0.9, linestyle=DASHES[1 + k % 3], zorder=1)
+    axes.annotate(level.name, (1, level.value), (-2, 2), xycoords=axes.get_yaxis_transform(), textcoords="offset points", ha="right",
+                  va="bottom", fontsize=SMALL, color=GREY)
+
+
+# ---- files ----
+
+def save(figure, path):
+    """Writes the figure whole or not at all; the suffix says the format."""
+    kind = str(path).rpartition(".")[2]
+    made = io.BytesIO()
+    figure.savefig(made, format=kind, metadata=NO_DATE[kind])
+    write_whole(os.path.realpath(path), made.getvalue())
+
+
+def write_whole(path, data):
+    if os.path.exists(path) and not os.path.isfile(path):  # as /dev/stdout
+        with open(path, "wb") as f:
+            f.write(data)
+        return
+    handle, beside = tempfile.mkstemp(dir=os.path.dirname(path), prefix=".figure-")
+    try:
+        with open(handle, "wb") as f:
+            f.write(data)
+        mask = os.umask(0)
+        os.umask(mask)
+        os.chmod(beside, 0o666 & ~mask)
+        os.replace(beside, path)
+    except BaseException:
+        os.unlink(beside)
+        raise
