@@ -4,7 +4,7 @@ from . import data, paper
 from .data import listing, optional, record, text
 
 BARS = record(title=optional(text), y=data.axis, groups=optional(listing(text)), levels=optional(listing(data.level, 0), []),
-              methods=listing(record(name=text, values=listing(optional(data.number)), deviations=optional(listing(optional(data.number))))))
+              methods=listing(record(name=text, values=listing(optional(data.number)), deviations=optional(listing(optional(data.deviation))))))
 RESULT = record(True, mask=text, length=data.number, heads=data.number, batch=data.number, head_dim=data.number, dtype=text,
                 **{"pass": data.choice("forward", "backward")}, median_s=data.number, dense_s=data.number, p10_s=optional(data.number),
                 p90_s=optional(data.number))
@@ -24,7 +24,11 @@ def check_bars(d):
         raise data.Bad("y.scale: bars need a linear scale")
     if all(v is None for m in d.methods for v in m.values):
         raise data.Bad("methods: no method has a value")
-    return groups
+    kept = [g for g in range(len(groups)) if any(m.values[g] is not None for m in d.methods)]
+    for m in d.methods:  # a group without a value has no place
+        m.values = [m.values[g] for g in kept]
+        m.deviations = m.deviations and [m.deviations[g] for g in kept]
+    return [groups[g] for g in kept]
 
 
 def number_text(value, deviation):
@@ -34,16 +38,18 @@ def number_text(value, deviation):
 
 def draw_bars(d, columns):
     """Horizontal, so that names of any length have room. A bar begins at 0; where the axis does not, a dot stands in for it."""
-    groups, rows = check_bars(d), 0
+    groups = check_bars(d)
     figure = paper.new_figure(columns, 0.9 + len(groups) * (len(d.methods) * 0.18 + 0.14), d.title)
     axes = figure.subplots()
     for g in range(len(groups)):
         for k, m in enumerate(d.methods):
             if m.values[g] is not None:
                 draw_bar(axes, d, m, g, -(g * (len(d.methods) + 1) + k), k if d.groups else 0)
-                rows += 1
     name_bars(axes, d, groups)
     finish_bars(axes, d)
+    lines = [axes.axvline(x.value, color=paper.GREY, linewidth=0.9, linestyle=paper.DASHES[1 + k % 3], label=paper.name_of(x.name))
+             for k, x in enumerate(d.levels)]
+    paper.legend(axes, patches(d) + lines)
     paper.note(figure, ["\N{PLUS-MINUS SIGN}: standard deviation over runs" if any(any(m.deviations or []) for m in d.methods) else ""])
     return figure
 
@@ -67,8 +73,12 @@ def name_bars(axes, d, groups):
     step = len(d.methods) + 1
     axes.set_yticks([-(g * step + (len(d.methods) - 1) / 2) for g in range(len(groups))])
     axes.set_yticklabels(groups)
+
+
+def patches(d):
+    """The legend of the methods, where their names are not on the axis."""
     from matplotlib.patches import Patch
-    paper.legend(axes, [Patch(color=paper.colour(k), label=paper.name_of(m.name)) for k, m in enumerate(d.methods)])
+    return [Patch(color=paper.colour(k), label=paper.name_of(m.name)) for k, m in enumerate(d.methods)] if d.groups else []
 
 
 def finish_bars(axes, d):
@@ -77,10 +87,6 @@ def finish_bars(axes, d):
     axes.set_xlim(low, high + (high - low) * 0.22 if d.y.most is None else d.y.most)
     paper.grid(axes, "x")
     axes.tick_params(axis="y", length=0)
-    for k, level in enumerate(d.levels):
-        axes.axvline(level.value, color=paper.GREY, linewidth=0.9, linestyle=paper.DASHES[1 + k % 3])
-        axes.annotate(level.name, (level.value, 1), (0, 2), xycoords=axes.get_xaxis_transform(), textcoords="offset points", ha="center", va="bottom",
-                      fontsize=paper.SMALL, color=paper.GREY)
 
 
 # ---- times of maskc bench ----
@@ -90,15 +96,15 @@ def setting(d):
     words = []
     for name, form in (("heads", "{} heads"), ("head_dim", "head dimension {}"), ("batch", "batch {}")):
         found = {getattr(r, name) for r in d.results}
-        words += [form.format(paper.short(found.pop()))] if len(found) == 1 else []
-    return ", ".join([f"{d.device}, {d.threads:g} thread{'s' * (d.threads != 1)}" if d.device == "cpu" else d.device, *words])
+        value = found.pop() if len(found) == 1 else None
+        words += [] if value is None else ["1 head"] if (name, value) == ("heads", 1) else [form.format(paper.short(value))]
+    return ", ".join([f"{d.device}, {d.threads:g} thread{'s' * (d.threads != 1)}" if d.device.startswith("cpu") else d.device, *words])
 
 
 def draw_times(d, columns):
     if any(r.median_s <= 0 or r.dense_s <= 0 for r in d.results):
         raise data.Bad("results: times above 0 are expected")
-    figure = (draw_lengths if len({r.length for r in d.results}) > 1 else draw_one_length)(d, columns)
-    return figure
+    return (draw_lengths if len({r.length for r in d.results}) > 1 else draw_one_length)(d, columns)
 
 
 def kinds(d):
@@ -146,7 +152,7 @@ def draw_one_length(d, columns):
     for k, r in enumerate(d.results):
         axes.barh(-k + 0.19, r.median_s * 1e3, 0.36, color=paper.DARK)
         axes.barh(-k - 0.19, r.dense_s * 1e3, 0.36, color="#a9b3d6")
-        axes.annotate(f"{paper.short(r.median_s * 1e3 if r.median_s >= 1e-6 else 0)[:6]} ms, {r.dense_s / r.median_s:.2g} \N{MULTIPLICATION SIGN} as fast",
+        axes.annotate(f"{number_text(r.median_s * 1e3, None)} ms, {r.dense_s / r.median_s:.2g} \N{MULTIPLICATION SIGN} as fast",
                       (r.median_s * 1e3, -k + 0.19), (3, 0), textcoords="offset points", va="center", fontsize=paper.SMALL)
         names.append(f"{r.mask}\n{r.dtype} {getattr(r, 'pass')}")
     axes.set_yticks([-k for k in range(len(names))])

@@ -3,11 +3,11 @@
 or raises Bad with one line that names the place."""
 import base64
 import binascii
-import math
 import re
 import types
 
-UNSEEN = re.compile("[\x00-\x1f\x7f-\x9f\ud800-\udfff\ufffe\uffff]")  # characters that no picture, and no XML, may hold
+UNSEEN = re.compile("[\x00-\x09\x0b-\x1f\x7f-\x9f\ud800-\udfff\ufffe\uffff]")  # characters that no picture, and no XML, may hold
+MOST = 1e30  # axes have no place for much larger numbers
 TYPES = {"f4": "<f4", "u1": "u1"}  # of an array in base64
 
 
@@ -22,12 +22,16 @@ def text(value, place):
 
 
 def number(value, place):
-    try:
-        if not isinstance(value, bool) and isinstance(value, (int, float)) and math.isfinite(value):
-            return float(value)
-    except OverflowError:
-        pass
-    raise Bad(f"{place}: a number is expected")
+    if isinstance(value, bool) or not isinstance(value, (int, float)) or not abs(value) <= MOST:
+        raise Bad(f"{place}: a number of at most {MOST:g} is expected")
+    return float(value)
+
+
+def deviation(value, place):
+    found = number(value, place)
+    if found < 0:
+        raise Bad(f"{place}: a deviation is not below 0")
+    return found
 
 
 def flag(value, place):
@@ -53,12 +57,17 @@ def listing(item, least=1):
 
 
 def numbers(least, most):
-    """A list of numbers, as [x, y] or [x, y, deviation]."""
     def check(value, place):
         if not isinstance(value, list) or not least <= len(value) <= most:
             raise Bad(f"{place}: a list of {' or '.join(map(str, sorted({least, most})))} numbers is expected")
         return tuple(number(v, f"{place}[{k}]") for k, v in enumerate(value))
     return check
+
+
+def point(value, place):
+    """[x, y] or [x, y, deviation]"""
+    found = numbers(2, 3)(value, place)
+    return found[:2] + tuple(deviation(x, place) for x in found[2:])
 
 
 def optional(check, default=None):
@@ -91,8 +100,8 @@ def array(rank):
         found = decode(value, place) if isinstance(value, dict) else nested(value, rank, place)
         if found.ndim != rank or not found.size:
             raise Bad(f"{place}: an array of {rank} dimensions is expected")
-        if not numpy.isfinite(found).all():
-            raise Bad(f"{place}: has values that are not finite")
+        if not (abs(found) <= MOST).all():
+            raise Bad(f"{place}: numbers of at most {MOST:g} are expected")
         return found
     return check
 

@@ -46,7 +46,7 @@ def draw_importance(d, columns):
         raise data.Bad("mean, heads: in each map all values are equal: there is nothing to draw")
     low, high = maps.limits([v for _, v in drawn], None, None)
     height, top, across, lines = layout(columns, len(varied), not d.border)
-    figure = paper.new_figure(columns, height, d.title or "Learned importance P of each entry")
+    figure = paper.new_figure(columns, height, d.title or "Learned mask: probability P that an entry is on")
     above, below = (figure.subfigures(2, 1, height_ratios=[top, max(height - top - 0.7, 0.1)]) if varied else (figure.subfigures(1, 1), None))
     image = draw_above(above, d, mean, first, n, columns, Normalize(low, high))
     if varied:
@@ -70,7 +70,7 @@ def draw_above(figure, d, mean, first, n, columns, norm):
         axes[0].set_xlabel("key j")
         axes[0].set_ylabel("query i")
         bar = figure.colorbar(image, ax=axes[0], shrink=0.9, aspect=20, pad=0.03)
-        bar.set_label("P")
+        bar.set_label("P, of all maps")
         paper.round_ticks(bar.ax.yaxis, 5)
     axes[0].set_title("mean of all heads")
     draw_distances(axes[1], d.by_distance)

@@ -38,6 +38,10 @@ def say_constant(axes, value, words=None):
 
 def position_ticks(axes, n, inches, labelled=(True, True)):
     """Positions at round numbers on the panels at the left and at the bottom."""
+    if inches < 0.4:
+        axes.set_xticks([])
+        axes.set_yticks([])
+        return
     most = max(1, min(6, int(inches / 0.32)))
     for axis, named in ((axes.yaxis, labelled[0]), (axes.xaxis, labelled[1])):
         paper.round_ticks(axis, most, whole=True)
@@ -74,17 +78,16 @@ def colour_bar(figure, image, axes, label, inches):
 class Sheet:
     """Panels in rows and columns that share a scale. Empty ones stay blank."""
 
-    def __init__(self, columns, rows, across, title=None, scale=True, head=TITLE):
+    def __init__(self, columns, rows, across, title=None, scale=True, head=TITLE, most=4.5):
         width = paper.WIDTH[columns] - LABELS - SCALE * scale
-        self.side = min(width / across - 0.06, 4.5)
+        self.side = min(width / across - 0.06, most)
         body = rows * (self.side + head + 0.04)
         limit = paper.HEIGHT - 1.2
         if body > limit:
             self.side, body = max(0.2, self.side * limit / body), limit
         self.inches = body
         self.figure = paper.new_figure(columns, body + 0.75 + 0.25 * bool(title), title)
-        self.figure.get_layout_engine().set(w_pad=0.02, h_pad=0.02, wspace=0.01, hspace=0.01) if hasattr(
-            self.figure, "get_layout_engine") else self.figure.set_constrained_layout_pads(w_pad=0.02, h_pad=0.02, wspace=0.01, hspace=0.01)
+        self.figure.get_layout_engine().set(w_pad=0.02, h_pad=0.02, wspace=0.01, hspace=0.01)
         self.axes = self.figure.subplots(rows, across, squeeze=False)
         self.rows, self.across = rows, across
 
@@ -92,7 +95,7 @@ class Sheet:
         """(at the left, at the bottom)"""
         return column == 0, row == self.rows - 1
 
-    def finish(self, image, label, x="key j", y="query i"):
+    def finish(self, image, label, y="query i"):
         self.figure.supylabel(y, fontsize=paper.NORMAL)
         if image is not None:
             colour_bar(self.figure, image, list(self.axes.flat), label, self.inches)
@@ -145,12 +148,26 @@ def draw_heatmaps(d, columns):
     norm = norm_of(d, varied)
     grid = in_grid(d) if d.rows else in_lines(varied, columns, max(len(p.title or "") for p in varied))
     sheet = Sheet(columns, len(grid), len(grid[0]), d.title, head=TITLE if not d.rows or any(p.title for p in varied) else 0.02)
-    if d.tokens and sheet.side < 0.13 * len(d.tokens):
-        d.tokens = None
+    labels = shorten(sheet, d) if d.rows else ("key j", "query i")
     image = fill(sheet, grid, d, norm)
-    sheet.figure.supxlabel(note_below("key j", [d.note, footnote(len(shown) - len(varied))], sheet.figure), fontsize=paper.NORMAL)
-    sheet.finish(image, d.label)
+    sheet.figure.supxlabel(note_below(labels[0], [d.note, footnote(len(shown) - len(varied))], sheet.figure), fontsize=paper.NORMAL)
+    sheet.finish(image, d.label, labels[1])
     return sheet.figure
+
+
+def shorten(sheet, d):
+    """Labels of the axes. On small maps names lose all but their last word, which the labels then explain, and titles go."""
+    wide = max(len(x) for x in d.rows + d.columns + [p.title or "" for p in d.panels if p])
+    if wide * 0.62 * paper.SMALL / 72 < sheet.side:
+        return "key j", "query i"
+    said = [f"{name}: {names[0]} to {names[-1]}" for name, names in (("columns", d.columns), ("rows", d.rows))]
+    d.columns, d.rows = ([x.split()[-1] if x.split() else x for x in names] for names in (d.columns, d.rows))
+    for p in filter(None, d.panels):
+        p.title = None
+    d.note = None
+    sheet.inches = sheet.rows * (sheet.side + 0.08)
+    sheet.figure.set_figheight(min(paper.HEIGHT, sheet.inches + 0.9))
+    return "key j; " + said[0], "query i; " + said[1]
 
 
 def note_below(label, lines, figure):
@@ -172,25 +189,32 @@ def fill(sheet, grid, d, norm):
     for r, line in enumerate(grid):
         for c, panel in enumerate(line):
             axes = sheet.axes[r, c]
-            if d.columns and r == 0:
-                axes.set_title(d.columns[c], fontsize=paper.SMALL, pad=3)
-            if d.rows and c == 0:
-                axes.set_ylabel(d.rows[r], fontsize=paper.SMALL)
             if panel is None:
                 axes.set_axis_off()
             elif d.rows and constant(panel.values):
                 say_constant(axes, panel.values.flat[0])
+                put_title(axes, d, r, c, None)
             else:
-                image = put(sheet, axes, panel, d, norm, sheet.outer(r, c), c + 1 == len(line) or not any(line[c + 1:]))
+                image = put(sheet, axes, panel, d, norm, sheet.outer(r, c))
+                put_title(axes, d, r, c, panel.title)
+            if d.rows and c == 0:
+                name_row(axes, d.rows[r])
     return image
 
 
-def put(sheet, axes, panel, d, norm, outer, _last):
+def put(sheet, axes, panel, d, norm, outer):
     image = draw_map(axes, panel.values, norm)
-    if panel.title:
-        axes.set_title(panel.title, fontsize=paper.SMALL, pad=2)
-    token_ticks(axes, d.tokens, outer) if d.tokens else position_ticks(axes, len(panel.values), sheet.side, outer)
+    if d.tokens and sheet.side >= 0.125 * len(d.tokens):
+        token_ticks(axes, d.tokens, outer)
+    else:
+        position_ticks(axes, len(panel.values), sheet.side, outer)
     return image
+
+
+def put_title(axes, d, r, c, title):
+    """The column's name above the panel's own title."""
+    lines = [d.columns[c]] if d.columns and r == 0 else []
+    axes.set_title("\n".join(lines + [title] * bool(title)), fontsize=paper.SMALL, pad=2)
 
 
 # ---- film ----
@@ -200,10 +224,10 @@ def draw_film(d, columns):
     n = len(data.square(d.frames[0].masks, "frames")[0])
     if any(f.masks.shape != (len(d.heads), n, n) for f in d.frames):
         raise data.Bad(f"frames: masks of {len(d.heads)} heads over {n} tokens are expected")
-    sheet = Sheet(columns, len(d.heads), len(d.frames), d.title, scale=False, head=0.02)
+    sheet = Sheet(columns, len(d.heads), len(d.frames), d.title, scale=False, head=0.02, most=1.6)
     left_out = 0
     for c, frame in enumerate(d.frames):
-        sheet.axes[0, c].set_title(f"{paper.short(frame.step)}\n{100 * frame.density:.3g} %", fontsize=paper.SMALL, pad=3)
+        sheet.axes[0, c].set_title(f"{'' if c else 'step '}{paper.short(frame.step)}\n{100 * frame.density:.3g} %", fontsize=paper.SMALL, pad=3)
         for r, mask in enumerate(frame.masks):
             axes = sheet.axes[r, c]
             if constant(mask):

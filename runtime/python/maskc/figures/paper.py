@@ -135,8 +135,10 @@ def legend(axes, handles=None, across=None):
         return
     width = max(map(len, labels)) * 0.55 * SMALL / 72 + 0.5
     fits = max(1, int(axes.figure.get_figwidth() * 0.85 / width))
-    axes.legend(found, labels, loc="lower left", bbox_to_anchor=(0, 1.01), borderaxespad=0, ncol=min(across or fits, fits), handlelength=2.2,
-                columnspacing=1.2)
+    across = min(across or fits, fits, len(found))
+    axes.figure.set_figheight(min(HEIGHT, axes.figure.get_figheight() + 0.13 * (math.ceil(len(found) / across) - 1)))
+    axes.legend(found, labels, loc="lower left", bbox_to_anchor=(0, 1.01), borderaxespad=0, ncol=across, handlelength=2.2, columnspacing=1.2,
+                labelspacing=0.25)
 
 
 def draw_level(axes, k, level):
@@ -152,6 +154,8 @@ def save(figure, path):
     """Writes the figure whole or not at all; the suffix says the format."""
     kind = str(path).rpartition(".")[2]
     made = io.BytesIO()
+    figure.draw_without_rendering()
+    figure.set_layout_engine("none")  # where all is stays: the layout takes as long as the drawing
     figure.savefig(made, format=kind, metadata=NO_DATE[kind])
     write_whole(os.path.realpath(path), made.getvalue())
 

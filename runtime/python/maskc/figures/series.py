@@ -1,14 +1,16 @@
 # SPDX-License-Identifier: Apache-2.0
 """curves: logs of runs. lines: a metric over density or lambda. scatter: quality over time."""
+from matplotlib.transforms import Bbox
+
 from . import data, paper
 from .data import listing, numbers, optional, record, text
 
 CURVES = record(title=optional(text), x=data.choice("step", "tokens", "time"), y=text,
                 curves=listing(record(name=text, steps=optional(listing(numbers(2, 2), 0), []), evaluations=optional(listing(numbers(2, 2), 0), []))))
 LINES = record(title=optional(text), x=data.axis, y=data.axis, levels=optional(listing(data.level, 0), []),
-               series=listing(record(name=text, points=listing(numbers(2, 3)), joined=optional(data.flag, True))))
+               series=listing(record(name=text, points=listing(data.point), joined=optional(data.flag, True))))
 SCATTER = record(title=optional(text), x=data.axis, y=data.axis, levels=optional(listing(data.level, 0), []),
-                 points=listing(record(name=text, x=data.number, y=data.number, dx=optional(data.number), dy=optional(data.number),
+                 points=listing(record(name=text, x=data.number, y=data.number, dx=optional(data.deviation), dy=optional(data.deviation),
                                        group=optional(text, ""))))
 MEANINGS = {  # of fields of log.jsonl, with units
     "loss": "loss (nats)", "mlm": "loss of masked words (nats)", "nsp": "loss of next sentences (nats)", "perplexity": "perplexity of masked words",
@@ -119,10 +121,10 @@ def name_points(figure, axes, points):
     """Names beside their points, each where it covers least of other names and points, and stays inside."""
     figure.draw_without_rendering()
     renderer, inside, taken = figure.canvas.get_renderer(), axes.get_window_extent(), []
-    from matplotlib.transforms import Bbox
-    for p in points:
-        x, y = axes.transData.transform((p.x, p.y))
-        taken.append(Bbox.from_bounds(x - 3, y - 3, 6, 6))
+    for p in points:  # the mark, and its deviations as lines
+        (x, y), (left, low), (right, high) = axes.transData.transform([(p.x, p.y), (p.x - (p.dx or 0), p.y - (p.dy or 0)),
+                                                                       (p.x + (p.dx or 0), p.y + (p.dy or 0))])
+        taken += [Bbox.from_extents(min(x - 3, left), y - 3, max(x + 3, right), y + 3), Bbox.from_extents(x - 3, min(y - 3, low), x + 3, max(y + 3, high))]
     for p in points:
         best = None
         for across, up, dx, dy in PLACES:
