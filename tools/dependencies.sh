@@ -3,7 +3,7 @@
 # (as root, or with sudo), and says which command would do it elsewhere.
 
 build_packages="clang libomp-dev meson ninja-build pkg-config libjansson-dev libxxhash-dev libcairo2-dev libutf8proc-dev libdnnl-dev libmicrohttpd-dev zlib1g-dev libzstd-dev"
-test_packages="gcc libc6-dev libcmocka-dev valgrind clang-format llvm"
+test_packages="gcc libc6-dev libcmocka-dev valgrind clang-format llvm python3-matplotlib"
 
 say() { printf '%s\n' "$*" >&2; }
 die() { say "${0##*/}: $*"; exit 3; }

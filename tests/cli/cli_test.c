@@ -27,7 +27,7 @@ static void test_help(void **state)
         shell_says(line, says);
     }
     shell_says("run --help", "--offsets=O.npy");
-    shell_says("bench --help", "--plot=FILE.svg");
+    shell_says("bench --help", "--plot=FIGURE");
 }
 
 /* bench takes rows of the table's launch group that are not neighbours there. */
@@ -288,24 +288,6 @@ static void test_emit(void **state)
     free(fixture_read("emitted/tables.safetensors", &size));
 }
 
-static void test_pictures(void **state)
-{
-    (void)state;
-    shell_says("bench star -n 32,64 --heads 1 --dtype f32 --head-dim 16 --seconds 0.1 "
-               "--threads 1 --clock cpu --plot lines.svg",
-               "star");
-    shell_says("bench star -n 32 --heads 1 --head-dim 16 --pass forward --seconds 0.1 "
-               "--threads 1 --clock cpu --plot bars.svg",
-               "star");
-    size_t size;
-    uint8_t *svg = fixture_read("lines.svg", &size);
-    assert_non_null(strstr((char *)svg, "</svg>"));
-    free(svg);
-    svg = fixture_read("bars.svg", &size);
-    assert_non_null(strstr((char *)svg, "</svg>"));
-    free(svg);
-}
-
 static void test_cache(void **state)
 {
     (void)state;
@@ -330,7 +312,6 @@ int main(int argc, char **argv)
         cmocka_unit_test(test_bench_predicts_dense),
         cmocka_unit_test(test_run),
         cmocka_unit_test(test_emit),
-        cmocka_unit_test(test_pictures),
         cmocka_unit_test(test_cache),
         cmocka_unit_test(test_bias),
         cmocka_unit_test(test_wrong_kernel),

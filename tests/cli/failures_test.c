@@ -97,7 +97,7 @@ static const struct bad bad[] = {
     {"bench good.mkb -n 16", 2, "good.mkb"},
     {"bench dense -n 8 --pass sideways", 2, "sideways"},
     {"bench dense -n 8 --dtype f32,int8", 2, "int8"},
-    {"bench dense -n 8 --plot x.pdf", 2, "x.pdf"},
+    {"bench dense -n 8 --plot x.jpg", 2, "x.jpg: a figure is .pdf, .svg or .png"},
     {"bench dense -n 8 --seconds -1", 2, "above 0"},
     {"bench dense -n 8 --dropout 1", 2, "0 <= P < 1"},
     {"bench dense -n 8 --clock sun", 2, "wall or cpu is expected"},

@@ -42,7 +42,7 @@ static const struct shell_failure failures[] = {
     {"embed made -o x.npy --mask blockbert-2",
      "the mask has 12 heads, the model 4; 1 or as many are expected\n"},
     {"answer made", "made: the model has no span head\n"},
-    {"attention made", "attention: -o PICTURE.png, -o PICTURE.svg or --json is expected\n"},
+    {"attention made", "attention: -o FIGURE.pdf, -o FIGURE.svg, -o FIGURE.png or --json is expected\n"},
     {"attention made --json", "attention: one line of text is expected, not 2\n",
      "printf 'b\\nb\\n' | "},
     {"attention made --json --head 4", "--head 4: 0..3 is expected\n"},

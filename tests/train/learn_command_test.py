@@ -26,13 +26,7 @@ KINDS = [("p",), ("p", "--per-layer"), ("dam-u",), ("dam-u", "--per-layer"), ("d
 
 def importance(toy, kind, alpha, n):
     """What maskbert importance says of each head, by the definitions."""
-    made = toy.run("importance", "run", "--json", "-o", "picture.svg")
-    if made.returncode == 3:
-        made = toy.ok("importance", "run", "--json")
-    else:
-        assert made.returncode == 0 and "<svg" in (toy.work / "picture.svg").read_text(), made.stderr
-        os.remove(toy.work / "picture.svg")
-    says, total = json.loads(made.stdout), {}
+    says, total = json.loads(toy.ok("importance", "run", "--json").stdout), {}
     assert len(says["heads"]) == 2 and says["heads"][1]["at"] == [0, 1], says
     for h, head in enumerate(says["heads"]):
         own = alpha[h * len(alpha) // 2:(h + 1) * len(alpha) // 2]
@@ -57,7 +51,7 @@ def importance_refuses(toy):
     path = toy.work / "run/alpha.safetensors"
     path.write_bytes(path.read_bytes()[:-4] + struct.pack("<f", math.nan))
     toy.refused("NaN at [1,37]", "importance", "run", "-o", "x.png")
-    toy.refused("-o PICTURE", "importance", "run")
+    toy.refused("-o FIGURE", "importance", "run")
     toy.refused("alpha.safetensors", "importance", "model", "-o", "x.png")
     toy.remove("run")
 
@@ -116,15 +110,11 @@ def evaluates(toy):
 
 
 def prices(toy):
-    """A dear mask is sparser than a cheap one; --plot draws it."""
+    """A dear mask is sparser than a cheap one."""
     density = []
     for price in (0, 0.1):
         toy.train("run", "--steps", 60, "--learn-mask", "dam-s", "--lambda", price)
         density.append([x for x in toy.log("run") if "lr" in x][-1]["density"])
-        if price:
-            made = toy.run("plot", "run", "-o", "density.svg", "--y", "density")
-            assert made.returncode in (0, 3), made.stderr
-            (toy.work / "density.svg").unlink(missing_ok=True)
         toy.remove("run")
     assert density[1] < 0.12 and density[0] > 0.3, density
 
