@@ -207,7 +207,7 @@ class PipelineTest(toy.Scratch):
         for n in (512, 2048):
             self.assertIn(f"training step, n = {n}", page)
             self.assertIn(f"training step, n = {n}", done.stdout)
-        self.assertTrue((folder / "pictures/film.png").exists() or not (folder / "pictures/loss.png").exists())
+        self.assertEqual((folder / "pictures/film.png").exists(), (folder / "pictures/loss.png").exists())
         self.assertIn((folder / "table.txt").read_text().rstrip("\n"), done.stdout)
         self.assertFalse(list(folder.rglob("*.part")))
 

@@ -15,12 +15,12 @@ sys.dont_write_bytecode = True
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 sys.path[:0] = [str(ROOT / "tools/reproduction"), str(ROOT / "tests/support"), str(ROOT / "tests/cli")]
 import arrays  # noqa: E402
-import charts  # noqa: E402
 import claims  # noqa: E402
 import cmocka_count  # noqa: E402
 import learned  # noqa: E402
 import longer  # noqa: E402
 import page  # noqa: E402
+import pictures  # noqa: E402
 import plan  # noqa: E402
 import reproduce_toy as toy  # noqa: E402
 import rows  # noqa: E402
@@ -301,12 +301,21 @@ class FilesTest(toy.Scratch):
             self.assertRaisesRegex(Fatal, "x.safetensors", arrays.read_safetensors, self.folder / "x.safetensors", "alpha")
 
     def test_pictures_hold_their_points(self):
-        made = charts.chart("T", "x", "y", [("a", "line", [(0, 1), (10, 3)]), ("b", "points", []), ("c<", "points", [(5, 2)])])
-        self.assertEqual((made.count("<circle"), made.count("<polyline")), (3, 1))
-        self.assertIn("c&lt;", made)
-        self.assertIsNone(charts.chart("T", "x", "y", [("b", "points", [])]))
-        self.assertEqual([round(t, 9) for t in charts.ticks(0.4991, 0.5003)], [0.4992, 0.4994, 0.4996, 0.4998, 0.5, 0.5002])
-        self.assertEqual(charts.heat_map([[0.0, 1.0], [0.5, 0.2]])[:8], b"\x89PNG\r\n\x1a\n")
+        made = []
+        figure, pictures.figure = pictures.figure, lambda _folder, name, kind, content: made.append((name, kind, content))
+        self.addCleanup(setattr, pictures, "figure", figure)
+        row = {"diagonal": True, "group": "pruned", "deviation": None, "plateau": False}
+        g = {"runs": {"p-0": {"seed": 0, "P_by_distance": [0.5, None, 0.7]}},
+             "entries": [{**row, "mask": "P pruned 90 %", "sparsity": 90.0, "mlm": 3.1}, {**row, "mask": "P pruned 80 %", "sparsity": 80.0, "mlm": 2.4, "deviation": 0.1},
+                         {**row, "mask": "random 80 %", "sparsity": 80.0, "mlm": 5.3, "plateau": True}]}
+        for make in (pictures.pruning, pictures.by_distance, pictures.stages, pictures.sparsity):
+            make(None, g, None)
+        self.assertEqual([name for name, _, _ in made], ["pruning.svg", "P_distance.svg", "sparsity.svg"])
+        self.assertEqual(made[0][2]["series"], [{"name": "by P", "joined": True, "points": [(80.0, 2.4, 0.1), (90.0, 3.1)]}])
+        self.assertEqual(made[1][2]["series"], [{"name": "seed 0", "joined": True, "points": [(0, 0.5), (2, 0.7)]}])
+        page_of = "| mask | sparsity % |\n| P pruned 80 % | 80.0 | 2.3564 | 0.1 | 49.88 | 1 | 1 | 1 | 1 | 1 | 1 |\n| random 90 % (plateau) | 90.0 | 5.5 |  | 9 | 1 | 1 | 1 | 1 | 1 | 1 |"
+        self.assertEqual([(e["mask"], e["mlm"], e["deviation"], e["plateau"], e["diagonal"]) for e in pictures.entries_of(page_of)],
+                         [("P pruned 80 %", 2.3564, 0.1, False, True), ("random 90 %", 5.5, None, True, True)])
 
     def test_alpha_of_distances_by_place(self):
         """Two heads, n = 6: the interior has distances 0 to 3; the border is on."""

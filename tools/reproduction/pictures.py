@@ -1,15 +1,22 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The papers' figures, as far as there are results: 2 (P), 3 (pruning), 5 and 6 (learned masks), 7 (one stage and two)."""
+"""The papers' figures, as far as there are results: 2 (P), 3 (pruning), 5 and 6 (learned masks), 7 (one stage and two). maskc.figures draws
+them. python3 tools/reproduction/pictures.py PAGE.md draws those again that need no more than the page's table."""
+import json
 import math
+import pathlib
+import re
 import statistics
+import subprocess
+import sys
 
-import charts
 import learned
 import rows
-from programs import Fatal, write_whole
+from programs import Fatal
 
+FIGURES = pathlib.Path(__file__).resolve().parents[2] / "runtime/python/maskc/figures"
 BINS = 60  # of a curve of losses: the page's pictures are small
 NAMES = ("loss.png", "loss.svg", "P.png", "P_distance.svg", "pruning.svg", "stages.svg", "sparsity.svg", "dam-u.png", "dam-s.png", "film.png", "importance.png")
+SPARSITY, LOSS = {"label": "sparsity (%)"}, {"label": "held-out loss of masked words (nats)"}
 
 
 def draw(d, g):
@@ -30,11 +37,19 @@ def draw(d, g):
     return made
 
 
-def put(folder, name, data):
-    if not data:
-        return None
-    write_whole(folder / name, data)
+def figure(folder, name, kind, content):
+    """Of this width on a page: one column of a paper. Fatal with 3 where matplotlib is missing."""
+    done = subprocess.run([sys.executable, FIGURES, kind, "-o", folder / name, "--columns", "1"], input=json.dumps(content), capture_output=True, text=True,
+                          check=False)
+    if done.returncode:
+        raise Fatal(done.returncode if done.returncode in (2, 3) else 3, (done.stderr.strip().splitlines() or ["no word"])[-1])
     return name
+
+
+def lines(folder, name, title, axes, series):
+    """series: (name, joined, points); those without points are left out. None where all are."""
+    series = [{"name": label, "joined": joined, "points": points} for label, joined, points in series if points]
+    return figure(folder, name, "lines", {"title": title, "x": axes[0], "y": axes[1], "series": series}) if series else None
 
 
 def trained(d, g):
@@ -52,8 +67,9 @@ def means(steps):
 
 
 def loss(d, g, folder):
-    series = [(run.name, "curve", means(d.trainer.read_log(run))) for run in trained(d, g)]
-    return put(folder, "loss.svg", charts.chart("Training", "tokens", "loss of the masked words", series))
+    curves = [{"name": name.name, "steps": means(d.trainer.read_log(name))} for name in trained(d, g)]
+    curves = [c for c in curves if c["steps"]]
+    return figure(folder, "loss.svg", "curves", {"title": "Training", "x": "tokens", "y": "mlm", "curves": curves}) if curves else None
 
 
 def every_loss(d, g, folder):
@@ -68,34 +84,35 @@ def every_loss(d, g, folder):
 def mean_p(d, g, folder):
     if "p-0" not in g["runs"]:
         return None
-    return put(folder, "P.png", charts.heat_map(learned.mean_over_heads(d.folder / "runs/p-0", d.s)))
+    values = learned.mean_over_heads(d.folder / "runs/p-0", d.s)
+    return figure(folder, "P.png", "heatmaps", {"label": "P, mean of all heads", "panels": [{"values": values}]})
 
 
 def by_distance(_d, g, folder):
-    series = [(f"seed {r['seed']}", "curve", [(k, v) for k, v in enumerate(r["P_by_distance"]) if v is not None and k < 64])
+    series = [(f"seed {r['seed']}", True, [(k, v) for k, v in enumerate(r["P_by_distance"]) if v is not None and k < 64])
               for name, r in g["runs"].items() if name.startswith("p-")]
-    return put(folder, "P_distance.svg", charts.chart("P by distance |i - j|, mean over heads", "distance", "P", series))
+    return lines(folder, "P_distance.svg", "P by distance", ({"label": "distance |i - j|"}, {"label": "P, mean of all heads"}), series)
 
 
 def losses(g, names):
-    """(sparsity, loss) of the rows that are off the plateau."""
+    """(sparsity, loss) of the rows that are off the plateau, with a deviation where there are several seeds."""
     by_name = {e["mask"]: e for e in g["entries"]}
-    return sorted((by_name[n]["sparsity"], by_name[n]["mlm"]) for n in names if n in by_name and not by_name[n]["plateau"])
+    found = [by_name[n] for n in names if n in by_name and not by_name[n]["plateau"]]
+    return sorted((e["sparsity"], e["mlm"], *([e["deviation"]] if e["deviation"] is not None else [])) for e in found)
 
 
 def pruning(_d, g, folder):
     percents = sorted({*rows.PROGRESSIVE, *rows.THRESHOLDS})
-    series = [(label, "line", losses(g, [form.format(p) for p in percents]))
+    series = [(label, True, losses(g, [form.format(p) for p in percents]))
               for label, form in (("by P", "P pruned {} %"), ("at random", "random {} %"), ("by P, no diagonal", "P pruned {} % - diagonal(0)"),
                                   ("at random, no diagonal", "random {} % - diagonal(0)"))]
-    return put(folder, "pruning.svg", charts.chart("Pruning (Figure 3)", "sparsity %", "held-out MLM loss", series))
+    return lines(folder, "pruning.svg", "Pruned by P and at random", (SPARSITY, LOSS), series)
 
 
 def stages(_d, g, folder):
-    series = [("one stage: DAM", "points", losses(g, rows.LEARNED)),
-              ("two stages: P, threshold", "line", losses(g, [f"P pruned {p} %" for p in rows.THRESHOLDS]))]
-    return put(folder, "stages.svg", charts.chart("One stage and two (Figure 7)", "sparsity %", "held-out MLM loss", series)) if all(
-        s[2] for s in series) else None
+    series = [("one stage: DAM", False, losses(g, rows.LEARNED)),
+              ("two stages: P, then a threshold", True, losses(g, [f"P pruned {p} %" for p in rows.THRESHOLDS]))]
+    return lines(folder, "stages.svg", "One stage and two", (SPARSITY, LOSS), series) if all(s[2] for s in series) else None
 
 
 def sparsity(_d, g, folder):
@@ -103,9 +120,10 @@ def sparsity(_d, g, folder):
     groups = {}
     for e in g["entries"]:
         if e["diagonal"]:
-            groups.setdefault(e["group"], []).append(e["mask"])
-    series = [(group, "points", losses(g, names)) for group, names in groups.items()]
-    return put(folder, "sparsity.svg", charts.chart("All masks", "sparsity %", "held-out MLM loss", series))
+            kind = next((word for word in ("random", "threshold") if word in e["mask"] and e["group"] != "dense"), e["group"])
+            groups.setdefault(kind, []).append(e["mask"])
+    series = [(group, False, losses(g, names)) for group, names in groups.items()]
+    return lines(folder, "sparsity.svg", "All masks with the diagonal", (SPARSITY, LOSS), series)
 
 
 def mask_of(name):
@@ -132,3 +150,33 @@ def importance(d, g, folder):
         return None
     d.programs.run("maskbert", "importance", d.folder / "runs/p-0", "-o", folder / "importance.png")
     return "importance.png"
+
+
+# ---- from a page ----
+
+def entries_of(page):
+    """The rows of a page's table, as far as it says them."""
+    known, found = {row.label: row for row in rows.all_rows()}, []
+    for line in page.splitlines():
+        cells = [c.strip() for c in line.strip("|").split("|")]
+        name = re.sub(r" \(plateau\)$", "", cells[0])
+        if len(cells) == 11 and name in known:
+            found.append({"mask": name, "group": known[name].group, "diagonal": known[name].diagonal, "sparsity": float(cells[1]), "mlm": float(cells[2]),
+                          "deviation": float(cells[3]) if cells[3] else None, "plateau": cells[0] != name})
+    return found
+
+
+def main():
+    page = pathlib.Path(sys.argv[1])
+    folder = page.parent / page.with_suffix("").name.lower()
+    g = {"entries": entries_of(page.read_text())}
+    try:
+        print(*(make(None, g, folder) for make in (pruning, stages, sparsity)))
+    except Fatal as e:
+        print(f"pictures.py: {e}", file=sys.stderr)
+        return e.code
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -12,6 +12,7 @@ LINES = record(title=optional(text), x=data.axis, y=data.axis, levels=optional(l
 SCATTER = record(title=optional(text), x=data.axis, y=data.axis, levels=optional(listing(data.level, 0), []),
                  points=listing(record(name=text, x=data.number, y=data.number, dx=optional(data.deviation), dy=optional(data.deviation),
                                        group=optional(text, ""))))
+MARKED = 30  # points of a line that have marks: more would hide it
 MEANINGS = {  # of fields of log.jsonl, with units
     "loss": "loss (nats)", "mlm": "loss of masked words (nats)", "nsp": "loss of next sentences (nats)", "perplexity": "perplexity of masked words",
     "accuracy": "accuracy", "lr": "learning rate", "grad_norm": "norm of the gradients", "tokens_per_s": "tokens per second",
@@ -75,7 +76,7 @@ def draw_line(axes, k, series):
     points = sorted(series.points)
     deviations = [p[2] if len(p) > 2 else 0 for p in points]
     axes.errorbar([p[0] for p in points], [p[1] for p in points], deviations if any(deviations) else None, color=paper.colour(k),
-                  marker=paper.marker(k), linestyle=paper.dashes(k) if series.joined else "none", capsize=2, elinewidth=0.8,
+                  marker=paper.marker(k) if len(points) <= MARKED or not series.joined else None, linestyle=paper.dashes(k) if series.joined else "none", capsize=2, elinewidth=0.8,
                   label=paper.name_of(series.name))
     return any(deviations)
 
