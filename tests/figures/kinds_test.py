@@ -201,7 +201,7 @@ class Maps(Case):
         said = texts(self.draw("pruned", {"title": "Layer 1, head 2", "label": "mean attention", "importance": [[0.6, 0.4], [0.1, 0.9]], "lines": [
             {"name": "10 % of\nthe entries", "masks": [{"name": "snap", "mask": [[1, 0], [0, 1]], "density": 0.5, "cosine": 0.987},
                                                      {"name": "tiles", "mask": None}]}]}))
-        for word in ("Layer 1, head 2", "snap", "density 0.5", "cosine 0.99", "tiles", "none", "10 % of", "mean attention"):
+        for word in ("Layer 1, head 2", "snap", "density 0.5", "cosine 0.99", "tiles", "none", "10 % of", "importance", "mean attention"):
             self.assertIn(word, said)
 
     def test_arrays_in_base64_are_little_endian_floats_and_bytes(self):

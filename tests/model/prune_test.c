@@ -105,9 +105,9 @@ static void check_shares(const json_t *report, double share, size_t first)
 static void shares_are_kept(void **state)
 {
     (void)state;
-    json_t *report = shell_json_of(
-        LINES, "prune made --importance output --snap .7,.9 -n 24 --save p.npy "
-               "--layer 1 --head 3 -o snapped --json");
+    json_t *report =
+        shell_json_of(LINES, "prune made --importance output --snap .7,.9 -n 24 --save p.npy "
+                             "--layer 1 --head 3 -o snapped --json");
     assert_string_equal(text_of(report, "importance"), "output");
     assert_int_equal(rows_of(report), 10);
     check_shares(report, .7, 0);

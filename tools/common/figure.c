@@ -53,7 +53,7 @@ static void last_line(const struct text *said, struct text *to)
 }
 
 /* The module ends with our own exit codes and one line. */
-static int judge(int code, const struct text *said, struct error *e)
+static int read_result(int code, const struct text *said, struct error *e)
 {
     static const char prefix[] = "figures: ";
     struct text line = {0};
@@ -64,8 +64,8 @@ static int judge(int code, const struct text *said, struct error *e)
         error_set(e, code == 2 ? ERROR_INPUT : ERROR_UNAVAILABLE, "%s",
                   text_get(&line) + sizeof prefix - 1);
     else
-        error_set(e, ERROR_UNAVAILABLE, "%s -m maskc.figures ended with %d: %s", python(),
-                  code, text_get(&line));
+        error_set(e, ERROR_UNAVAILABLE, "%s -m maskc.figures ended with %d: %s", python(), code,
+                  text_get(&line));
     text_finish(&line);
     return -1;
 }
@@ -90,7 +90,7 @@ static int start(const struct figure *f, const char *what, const char *input, st
                                        "figures need %s with matplotlib, and it cannot be "
                                        "started: apt install python3-matplotlib",
                                        python())
-                           : judge(code, &said, e);
+                           : read_result(code, &said, e);
     text_finish(&said);
     text_finish(&output);
     text_finish(&module);
@@ -155,8 +155,7 @@ static json_t *array_of(const char *type, const void *values, size_t element,
         count *= s->size[k];
     }
     char *base64 = base64_of(values, count * element);
-    json_t *ret =
-        json_pack("{s:s, s:o, s:s}", "type", type, "shape", shape, "base64", base64);
+    json_t *ret = json_pack("{s:s, s:o, s:s}", "type", type, "shape", shape, "base64", base64);
     free(base64);
     return ret;
 }

@@ -92,8 +92,7 @@ static int show(const struct options *o, struct error *e)
     struct mean_importance mean;
     const struct figure figure = {"importance", o->output, o->columns};
     if (!o->output && !o->json)
-        return error_set(e, ERROR_INPUT,
-                         "importance: -o FIGURE.pdf, .svg or .png is expected");
+        return error_set(e, ERROR_INPUT, "importance: -o FIGURE.pdf, .svg or .png is expected");
     if ((o->output && figure_check(&figure, e) < 0) || read_run(o->argument, &p, e) < 0)
         return -1;
     mean_importance_of(&p, &mean);

@@ -41,10 +41,10 @@ int importance_draw(const struct importance *p, const struct mean_importance *m,
     json_t *distances = json_array();
     for (uint32_t d = 0; d < m->n - 2 * m->border; d++)
         json_array_append_new(distances, json_real(m->distance[d]));
-    json_t *numbers = json_pack(
-        "{s:b, s:o, s:o, s:o, s:I}", "border", m->border, "mean",
-        figure_floats(m->map, (struct figure_shape){2, {m->n, m->n}}), "by_distance", distances,
-        "heads", heads_json(p), "of_heads", (json_int_t)p->layers * p->heads);
+    json_t *numbers = json_pack("{s:b, s:o, s:o, s:o, s:I}", "border", m->border, "mean",
+                                figure_floats(m->map, (struct figure_shape){2, {m->n, m->n}}),
+                                "by_distance", distances, "heads", heads_json(p), "of_heads",
+                                (json_int_t)p->layers * p->heads);
     return figure_draw(f, numbers, e);
 }
 
@@ -90,8 +90,8 @@ int film_draw(const struct mask_history *h, const struct figure *f, struct error
     const struct mask *first = h->frame[0].mask;
     json_t *heads = json_array(), *frames = json_array();
     for (uint32_t k = 0; k < heads_of(first); k++)
-        json_array_append_new(
-            heads, head_name(first->layers, k / first->heads, k % first->heads));
+        json_array_append_new(heads,
+                              head_name(first->layers, k / first->heads, k % first->heads));
     for (uint32_t k = 0; k < count; k++) {
         const uint64_t at = count > 1 ? (uint64_t)k * (h->frames - 1) / (count - 1) : 0;
         json_array_append_new(frames, frame_json(&h->frame[at]));

@@ -19,9 +19,10 @@ bool border_is_forced(const struct importance *p);
 /* Averages over all heads and layers. */
 struct mean_importance {
     uint32_t n;
-    bool border;      /* forced on */
-    float *map;       /* [n, n] */
-    double *distance; /* [n], or with a border [n - 2]: over the entries with |i - j|, those of the border apart */
+    bool border; /* forced on */
+    float *map;  /* [n, n] */
+    double *
+        distance; /* [n], or with a border [n - 2]: over the entries with |i - j|, those of the border apart */
 };
 void mean_importance_of(const struct importance *p, struct mean_importance *ret);
 void mean_importance_finish(struct mean_importance *m);

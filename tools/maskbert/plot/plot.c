@@ -147,11 +147,10 @@ static json_t *curves_json(const struct curves *c)
 {
     json_t *curves = json_array();
     for (uint32_t k = 0; k < c->count; k++)
-        json_array_append_new(curves,
-                              json_pack("{s:o, s:o, s:o}", "name",
-                                        json_string_nocheck(c->curve[k].name), "steps",
-                                        points_json(&c->curve[k].steps), "evaluations",
-                                        points_json(&c->curve[k].evaluations)));
+        json_array_append_new(curves, json_pack("{s:o, s:o, s:o}", "name",
+                                                json_string_nocheck(c->curve[k].name), "steps",
+                                                points_json(&c->curve[k].steps), "evaluations",
+                                                points_json(&c->curve[k].evaluations)));
     return json_pack("{s:s, s:s, s:o}", "x", c->x, "y", c->y, "curves", curves);
 }
 

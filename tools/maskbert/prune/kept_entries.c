@@ -78,9 +78,8 @@ int prune_draw(const struct prune *p, struct error *e)
 {
     const struct figure f = figure_of(p);
     json_t *numbers = json_pack(
-        "{s:o, s:s, s:o, s:o}", "title",
-        json_sprintf("Layer %u, head %u", p->layer, p->head), "label",
-        p->of_output ? "importance for the output" : "mean attention", "importance",
+        "{s:o, s:s, s:o, s:o}", "title", json_sprintf("Layer %u, head %u", p->layer, p->head),
+        "label", p->of_output ? "importance for the output" : "mean attention", "importance",
         figure_floats(importance_head(&p->importance, p->layer, p->head),
                       (struct figure_shape){2, {p->n, p->n}}),
         "lines", lines_json(p));

@@ -269,7 +269,7 @@ def draw_pruned(d, columns):
     for r, line in enumerate(d.lines):
         for c in range(across):
             draw_pruned_cell(sheet, d, line, r, c, Normalize(0, most), n)
-    lines = ["left: importance of each entry; right of it: dark entries are kept; density and cosine (to the vectors of the dense model) are of the whole model"]
+    lines = ["each mask keeps its dark entries; density and cosine (to the vectors of the dense model) are of the whole model"]
     sheet.figure.supxlabel(note_below("key j", lines, sheet.figure), fontsize=paper.NORMAL)
     sheet.finish(sheet.axes[0, 0].images[0], d.label)
     return sheet.figure
@@ -281,7 +281,8 @@ def draw_pruned_cell(sheet, d, line, r, c, norm, n):
     mask = line.masks[c - 1] if 0 < c <= len(line.masks) else None
     if c == 0:
         draw_map(axes, d.importance, norm)
-        axes.set_title(line.name, fontsize=paper.SMALL, pad=3)
+        name_row(axes, line.name)
+        axes.set_title("importance", fontsize=paper.SMALL, pad=3)
     elif mask is None:
         axes.set_axis_off()
         return
