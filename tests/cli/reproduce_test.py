@@ -1,7 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""reproduce_test.py: the modules of tools/reproduce. The budget, the numbers of the table and the verdicts from made-up results, stages
-that were killed, files."""
+"""reproduce_test.py: the modules of tools/reproduce. The budget, table, figures and verdicts from made-up results, stages that were killed, files."""
 import argparse
 import math
 import pathlib

@@ -12,6 +12,7 @@ def become(name):
         sys.exit(f"{name}: this package was built without it")
     if (HERE / "kernels.ahead").is_file():
         os.environ.setdefault("MASKC_AHEAD", str(HERE / "kernels.ahead"))
+    os.environ.setdefault("MASKC_PYTHON", sys.executable)  # figures: this Python, not the one on PATH
     os.execv(path, [name, *sys.argv[1:]])
 
 
