@@ -13,7 +13,7 @@
 
 enum { MARGIN = 16, TITLE = 22, MOST_PANELS = 1024 };
 enum { FONT = 12, SMALLEST_FONT = 8 };
-enum { DARK_RED = 0x1e, DARK_GREEN = 0x1b, DARK_BLUE = 0x33, FAINTEST = 72 };
+enum { DARK_RED = 0x1e, DARK_GREEN = 0x1b, DARK_BLUE = 0x5e, FAINTEST = 72 };
 
 /* Pixels of a panel's side, by the number of panels. */
 static const struct {
@@ -58,13 +58,13 @@ static void sheet_finish(struct sheet *s)
     panels_destroy(s->panel, s->panels);
 }
 
-/* White where all entries are active, dark where none is; a cell with one active entry among
+/* Dark where all entries are active, white where none is; a cell with one active entry among
    thousands still shows. */
 static uint32_t shade(float level)
 {
-    uint32_t light =
+    uint32_t ink =
         level <= 0 ? 0 : FAINTEST + (uint32_t)((255 - FAINTEST) * sqrtf(level) + 0.5f);
-    light = light > 255 ? 255 : light;
+    const uint32_t light = 255 - (ink > 255 ? 255 : ink);
     uint32_t red = DARK_RED + (255 - DARK_RED) * light / 255;
     uint32_t green = DARK_GREEN + (255 - DARK_GREEN) * light / 255;
     uint32_t blue = DARK_BLUE + (255 - DARK_BLUE) * light / 255;

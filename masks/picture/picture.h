@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Pictures of masks as in the papers' figures: white active, dark inactive, large masks sampled
+/* Pictures of masks in the convention of all figures: dark active, white inactive, large masks sampled
    down by area. */
 #pragma once
 #include "masks/base/text.h"

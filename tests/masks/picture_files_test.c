@@ -48,7 +48,7 @@ static struct image draw_image(const struct mask *m)
     return i;
 }
 
-enum { WHITE = 0xffffff, DARK = 0x1e1b33, MARGIN = 16, TITLE = 22, SIDE = 512 };
+enum { WHITE = 0xffffff, DARK = 0x1e1b5e, MARGIN = 16, TITLE = 22, SIDE = 512 };
 
 /* The middle of each entry's square. */
 static void test_pixels(void **state)
@@ -63,22 +63,22 @@ static void test_pixels(void **state)
             uint32_t x = MARGIN + j * SCALE + SCALE / 2,
                      y = MARGIN + TITLE + i * SCALE + SCALE / 2;
             assert_int_equal(pixel(&image, x, y),
-                             pattern_test(m->pattern[0], i, j) ? WHITE : DARK);
+                             pattern_test(m->pattern[0], i, j) ? DARK : WHITE);
         }
     cairo_surface_destroy(image.surface);
     mask_destroy(m);
 }
 
-/* Sampled down: full areas are white, empty ones dark, a band of one entry in 2^17 shows as grey. */
+/* Sampled down: full areas are dark, empty ones white, a band of one entry in 2^17 shows as a shade. */
 static void test_large(void **state)
 {
     (void)state;
     struct mask *m = load_text("blocks(2, shift=1) | diagonal(0)", 1 << 17);
     struct image image = draw_image(m);
     uint32_t x = MARGIN, y = MARGIN + TITLE;
-    assert_int_equal(pixel(&image, x + SIDE * 3 / 4, y + SIDE / 4), WHITE);
-    assert_int_equal(pixel(&image, x + SIDE / 4, y + SIDE * 3 / 4), WHITE);
-    assert_int_equal(pixel(&image, x + SIDE * 3 / 4, y + SIDE / 2 + 9), DARK);
+    assert_int_equal(pixel(&image, x + SIDE * 3 / 4, y + SIDE / 4), DARK);
+    assert_int_equal(pixel(&image, x + SIDE / 4, y + SIDE * 3 / 4), DARK);
+    assert_int_equal(pixel(&image, x + SIDE * 3 / 4, y + SIDE / 2 + 9), WHITE);
     uint32_t grey = pixel(&image, x + 100, y + 100);
     assert_true(grey != WHITE && grey != DARK);
     cairo_surface_destroy(image.surface);
@@ -101,7 +101,7 @@ static void test_panels(void **state)
         for (uint32_t i = 0; i < CELLS; i += 7)
             for (uint32_t j = 0; j < CELLS; j += 11)
                 assert_int_equal(pixel(&image, x + j, y + i),
-                                 pattern_test(mask_pattern(m, 0, h), i, j) ? WHITE : DARK);
+                                 pattern_test(mask_pattern(m, 0, h), i, j) ? DARK : WHITE);
     }
     cairo_surface_destroy(image.surface);
     mask_destroy(m);

@@ -16,7 +16,7 @@ static const struct command commands[] = {
      "A .mask file states the mask exactly in the mask language; where that is not possible, an error says so.",
      OPTIONS_MASK | O(OUTPUT), 1, 1, command_make},
     {"show", "MASK", "density, structure, empty rows, a picture",
-     "With -o a picture is written too (.png or .svg): white active, dark inactive, one panel for each head.",
+     "With -o a picture is written too (.png or .svg): dark active, white inactive, one panel for each head.",
      OPTIONS_MASK | O(OUTPUT) | O(JSON), 1, 1, command_show},
     {"gallery", "", "the masks that can be named, with sparsity and papers",
      "Figures are for length 128 unless -n says otherwise; '-' marks a mask that this length is too short or too long for. "

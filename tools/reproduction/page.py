@@ -160,8 +160,8 @@ def grouped(heads, kept):
 
 FIGURES = (("P", "P averaged over the 12 heads of the first seed, dark where large (Figure 2); `maskbert importance DIR/runs/p-0 -o P.png` draws each head"),
            ("P by distance", "P by distance"),
-           ("pruning", "Pruning by P and at random (Figure 3)"), ("dam-u", "DAM_u, lambda 1e-1, white active (Figure 5)"),
-           ("dam-s", "DAM_s, lambda 1e-1, white active (Figure 6)"),
+           ("pruning", "Pruning by P and at random (Figure 3)"), ("dam-u", "DAM_u, lambda 1e-1, dark active (Figure 5)"),
+           ("dam-s", "DAM_s, lambda 1e-1, dark active (Figure 6)"),
            ("film", "DAM_s, lambda 1e-3, over the steps, dark active; `maskbert importance DIR/runs/dam-s-1e-3 --film -o film.png`"), ("stages", "One stage and two (Figure 7)"),
            ("sparsity", "All masks with the diagonal"), ("loss", f"Training: dense, and where masks are learned, means of {pictures.BINS} parts of each; `maskbert plot DIR/runs/* -o loss.png --x tokens --y mlm` draws each step"))
 

@@ -69,7 +69,8 @@ def means(steps):
 def loss(d, g, folder):
     curves = [{"name": name.name, "steps": means(d.trainer.read_log(name))} for name in trained(d, g)]
     curves = [c for c in curves if c["steps"]]
-    return figure(folder, "loss.svg", "curves", {"title": "Training", "x": "tokens", "y": "mlm", "curves": curves}) if curves else None
+    return figure(folder, "loss.svg", "curves", {"title": "Training", "note": f"lines: means of {BINS} parts of a run", "x": "tokens", "y": "mlm",
+                                                  "curves": curves}) if curves else None
 
 
 def every_loss(d, g, folder):

@@ -9,7 +9,7 @@ AXIS = '{"label", "scale": "linear" (default), "log" or "log2", "least", "most"}
 KINDS = {
     "curves": Kind("series", "logs of runs over steps, tokens or time (maskbert plot)",
                    '"x": "step", "tokens" or "time" in seconds; "y": a field of log.jsonl; "curves": each {"name", "steps": [[x, y], ..], '
-                   '"evaluations": [[x, y], ..]}',
+                   '"evaluations": [[x, y], ..]}; "note": what the lines are, where not each step or its running mean',
                    {"x": "tokens", "y": "mlm", "curves": [{"name": "dense", "steps": [[0, 6.9], [20000, 4.5], [40000, 3.5]], "evaluations": [[40000, 3.6]]}]}),
     "lines": Kind("series", "a metric over density or lambda, several series",
                   f'"x", "y": {AXIS}; "series": each {{"name", "points": [[x, y] or [x, y, deviation], ..], "joined": false for marks alone}}; '

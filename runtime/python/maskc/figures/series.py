@@ -5,7 +5,7 @@ from matplotlib.transforms import Bbox
 from . import data, paper
 from .data import listing, numbers, optional, record, text
 
-CURVES = record(title=optional(text), x=data.choice("step", "tokens", "time"), y=text,
+CURVES = record(title=optional(text), note=optional(text), x=data.choice("step", "tokens", "time"), y=text,
                 curves=listing(record(name=text, steps=optional(listing(numbers(2, 2), 0), []), evaluations=optional(listing(numbers(2, 2), 0), []))))
 LINES = record(title=optional(text), x=data.axis, y=data.axis, levels=optional(listing(data.level, 0), []),
                series=listing(record(name=text, points=listing(data.point), joined=optional(data.flag, True))))
@@ -65,8 +65,8 @@ def draw_curves(d, columns):
     paper.set_axis(axes, "y", data.axis({"label": MEANINGS.get(d.y, d.y)}, ""), ())
     paper.grid(axes)
     paper.legend(axes)
-    paper.note(figure, ["pale: each step; line: running mean over a fiftieth of the run" if any(smooth) else "line: each step"
-                        if any(c.steps for c in d.curves) else "", "marks: on held-out text" if evaluated else ""])
+    stepwise = "pale: each step; line: running mean over a fiftieth of the run" if any(smooth) else "line: each step"
+    paper.note(figure, [d.note or stepwise if any(c.steps for c in d.curves) else "", "marks: on held-out text" if evaluated else ""])
     return figure
 
 
