@@ -48,7 +48,7 @@ KINDS = {
                    {"label": "mean attention", "importance": [[0.6, 0.2, 0.2], [0.1, 0.8, 0.1], [0.3, 0.3, 0.4]],
                     "lines": [{"name": "a third", "masks": [{"name": "keep", "mask": [[1, 0, 0], [0, 1, 0], [0, 0, 1]], "density": 0.33, "cosine": 0.98}]}]}),
     "times": Kind("bars", "times under masks and of our dense kernel: what maskc bench --json prints (maskc bench --plot)",
-                  'as the contract has it: "device", "threads", "results": each {"mask", "length", "heads", "batch", "head_dim", "dtype", "pass", "median_s", '
+                  'its output as it is: "device", "threads", "results": each {"mask", "length", "heads", "batch", "head_dim", "dtype", "pass", "median_s", '
                   '"dense_s"}; other fields are ignored',
                   {"device": "cpu", "threads": 2, "results": [
                       {"mask": "star", "length": n, "heads": 12, "batch": 1, "head_dim": 64, "dtype": "f32", "pass": "forward", "median_s": n * 1e-6,
@@ -67,4 +67,4 @@ PAGE = ("Draws a figure for a paper from JSON on stdin, with matplotlib: PDF, SV
         "Kinds, and their JSON. Each may have a \"title\". An array is nested lists of numbers, or {\"type\": \"f4\" or \"u1\", \"shape\": [..],\n"
         "\"base64\": \"..\"} (little-endian). Unknown fields are refused.\n\n" + "\n\n".join(paragraph(*x) for x in KINDS.items()) +
         "\n\nExit codes: 0 done; 2 bad input or option, nothing is written; 3 matplotlib is missing, or the disk is full.\n"
-        "From Python: maskc.figures.draw(KIND, OBJECT, FILE, columns=2).")
+        "From Python: from maskc import figures; figures.draw(KIND, OBJECT, FILE, columns=2).")
