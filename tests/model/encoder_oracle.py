@@ -118,8 +118,7 @@ CASES = [
     ("gelu_new", config(2, 64, 4, hidden_act="gelu_new"), 0.2, None, None),
     ("relu", config(2, 64, 4, hidden_act="relu", layer_norm_eps=1e-5), 0.2, None, None),
     ("silu", config(2, 64, 4, hidden_act="silu"), 0.2, None, None),
-    # Deeper ones: MiniLM itself, and --base.
-    ("MiniLM's width", config(2, 384, 12, positions=512), 0.05, None, None),
+    ("MiniLM's width", config(2, 384, 12, positions=512), 0.05, None, None),  # deeper: MiniLM itself, --base
 ]
 
 
