@@ -20,6 +20,7 @@ tools/reproduce dam --minutes 60 -o DIR --page model/REPRODUCTION.md
 SparseBERT: Shi et al. 2021, "SparseBERT: Rethinking the Importance Analysis in Self-attention". BlockBERT: Qiu et al. 2020. Both train
 BERT-base for days and judge by tasks (GLUE, SQuAD). Here a BERT of {size} (layers x hidden size x heads, n = {n}) trains for minutes and is
 judged by the loss of masked words in held-out text. So a verdict below is about this model at this size, and no more.
+[Comparisons on tasks](reproduction/tasks.md) are on a page of their own.
 """
 
 METHOD = """

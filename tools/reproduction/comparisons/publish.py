@@ -1,0 +1,36 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A page of the comparisons: a section for each, replaced where it is there; figures and table.json in a folder beside the page."""
+import shutil
+
+from programs import write_whole
+
+HEAD = """\
+# The papers' comparisons on tasks, measured here
+
+Each section was written by `tools/reproduce NAME --page {page}` from its cells; nothing in it is written by hand. The tables, as JSON, are
+in `{beside}/`. `tools/reproduce NAME --help` says how cells are made, and what is left out where time is short.
+SparseBERT: Shi et al. 2021. BlockBERT: Qiu et al. 2020. SSAF: Cui et al. 2019. These fine-tune a BERT-base that was trained for days; models here are
+small and train for minutes, on other tasks. So a verdict is about this model and these tasks.
+"""
+
+
+def sections(text):
+    """{title: section} of a page's text."""
+    return {part.split("\n", 1)[0]: "## " + part.rstrip("\n") + "\n" for part in text.split("\n## ")[1:]}
+
+
+def write(page, name, titles, section, folder, figures):
+    """titles: those of all comparisons, in the page's order."""
+    beside = page.with_suffix("").name
+    to = page.parent / beside
+    to.mkdir(exist_ok=True)
+    for old in to.glob(f"{name}-*"):
+        old.unlink()
+    shutil.copyfile(folder / "table.json", to / f"{name}.json")
+    for figure in figures:
+        shutil.copyfile(folder / "figures" / figure, to / f"{name}-{figure}")
+    found = sections(page.read_text(encoding="utf-8")) if page.exists() else {}
+    mine = section.replace("](figures/", f"]({beside}/{name}-")
+    found[mine.split("\n", 1)[0][3:]] = mine.rstrip("\n") + "\n"
+    order = [t for t in titles if t in found]
+    write_whole(page, "\n".join([HEAD.format(page=page.name, beside=beside), *(found[t] for t in order)]))
