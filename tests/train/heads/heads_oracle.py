@@ -71,7 +71,7 @@ def span_loss(logits, labels):
 
 
 LOSSES = {"labels": lambda z, y: F.cross_entropy(torch.cat(z), torch.cat(y)),
-          "square": lambda z, y: F.mse_loss(torch.cat(z)[:, 0], torch.cat(y) / 64 - 1),
+          "square": lambda z, y: F.mse_loss(torch.cat(z)[:, 0].double(), torch.cat(y).double() / 64 - 1),
           "choice": choice_loss, "span": span_loss}
 
 
