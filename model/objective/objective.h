@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What a model is trained for: one file an objective, and a row in objective.c. An objective says which parts of a model
+/* What a model is trained for: a row in objective.c for each objective, and a file, or for those of tasks the folder tasks/. An objective says which parts of a model
    it needs, reads data, makes batches with targets (model/gradients/batch.h), and names the numbers that people see.
    The loss is the sum over targets of weight * mean cross-entropy. Library code above (model/train/) knows only this
    interface. Thread-safety: opened data do not change; each thread has a batch of its own. */

@@ -36,7 +36,7 @@ static uint32_t step_metrics(const double mean[TARGETS_MOST], struct metric ret[
     return 0; /* the loss is all */
 }
 
-/* What the predictions are worth is scored from their texts: model/evaluate/. */
+/* Metrics of a task are those of the predicted texts, which model/evaluate/ makes and model/score/ scores. */
 static uint32_t metrics(const struct batch_loss *l, struct metric ret[METRICS_MOST])
 {
     (void)l, (void)ret;
@@ -70,18 +70,11 @@ static void describe(const struct objective_data *d, struct text *to)
         text_add(to, "; %u answers are not where the file says and count as absent", s->lost);
 }
 
-static int check_labels(const struct objective_data *d, const char *path,
-                        const struct model_config *c, struct error *e)
-{
-    (void)d, (void)path, (void)c, (void)e;
-    return 0; /* the run gives the model a head for them */
-}
-
-#define COMMON                                                                             \
-    .targets = 1, .weight = {1}, .open = task_open, .close = task_close,                   \
-    .dataset = task_dataset, .check = check_labels, .batch_new = task_batch_new,           \
-    .batch_destroy = task_batch_destroy, .step_metrics = step_metrics, .metrics = metrics, \
-    .text = add_text, .loss_text = add_loss, .describe = describe
+#define COMMON                                                                                 \
+    .targets = 1, .weight = {1}, .open = task_open, .close = task_close,                       \
+    .dataset = task_dataset, .batch_new = task_batch_new, .batch_destroy = task_batch_destroy, \
+    .step_metrics = step_metrics, .metrics = metrics, .text = add_text, .loss_text = add_loss, \
+    .describe = describe
 
 const struct objective objective_classify = {
     COMMON,

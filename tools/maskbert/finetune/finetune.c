@@ -69,8 +69,7 @@ static int train(struct tuning *t, const struct run_options *r, struct tuned_run
                              .repeat = r->repeat,
                              .best_epoch = (double)result.best_step / result.epoch_steps,
                              .elapsed = result.elapsed};
-    if (assess_run(r, to, &e) < 0) {
-        free(to->folder);
+    if (assess_run(r, to, &e) < 0) { /* the summary frees *to */
         t->code = command_fail(&e);
         return -1;
     }
@@ -174,10 +173,10 @@ static int train_all(struct tuning *t)
         return -1;
     if (o->grid && search(t, &r) < 0)
         return -1;
-    for (uint32_t k = 0; k < seeds * repeats; k++) {
+    for (uint64_t k = 0; k < (uint64_t)seeds * repeats; k++) {
         struct run_options each = r;
         each.seed = r.seed + k / repeats;
-        each.repeat = o->repeats ? 1 + k % repeats : 0;
+        each.repeat = o->repeats ? 1 + (uint32_t)(k % repeats) : 0;
         if (train_one(t, each, o->output) < 0)
             return -1;
     }
