@@ -194,7 +194,7 @@ void source_configure(struct source *source, const struct target *t,
     family_launch(t, c, &source->launch);
 }
 
-struct source *encoder_ops_source(const struct rows_features *f)
+struct source *encoder_ops_source(const struct encoder_ops_features *f)
 {
     static const char *const shared[] = {"abi.h", "cuda/common/device.h"};
     const char *entry = "encoder_ops/encoder_ops.cu";

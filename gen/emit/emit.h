@@ -35,11 +35,11 @@ void source_configure(struct source *s, const struct target *t, const struct ker
 
 /* The row kernels of a model (templates/encoder_ops): what its matrix products leave to do, for CUDA targets. The
    launch record is empty; templates/encoder_ops/args.h says how they are launched. */
-struct rows_features {
+struct encoder_ops_features {
     enum abi_dtype dtype; /* ABI_F32 or ABI_BF16 */
     uint32_t hidden;      /* length of a row, 1 or more */
 };
-struct source *encoder_ops_source(const struct rows_features *f);
+struct source *encoder_ops_source(const struct encoder_ops_features *f);
 void source_destroy(struct source *s);
 
 /* files[0] with every #include "FILE" replaced by that file, the first time, and by nothing

@@ -15,7 +15,7 @@ const char *const encoder_op_entries[ENCODER_OPS] = {
 
 static struct source *source_of(const struct encoder_ops_shape *s)
 {
-    const struct rows_features f = {(enum abi_dtype)s->dtype, s->hidden};
+    const struct encoder_ops_features f = {(enum abi_dtype)s->dtype, s->hidden};
     return encoder_ops_source(&f);
 }
 

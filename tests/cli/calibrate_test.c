@@ -226,7 +226,7 @@ static void test_gpu(void **state)
     for (size_t k = 0; k < json_array_size(list); k++)
         check_probe(json_array_get(list, k));
     json_decref(j);
-    if (!*state) /* --few */
+    if (*state) /* every level */
         shell_says("calibrate --device cuda --seconds 0.01 --table",
                    "{\"a100-mma\", TARGET_CUDA, ");
     end_gpu();
@@ -272,21 +272,21 @@ static void test_gpu_damage(void **state)
 
 int main(int argc, char **argv)
 {
-    void *few = argc > 3 ? argv[3] : NULL;
+    void *every_level = getenv("MASKC_ALL_CASES"); /* tools/test --long; null: fewer */
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_calibrate), cmocka_unit_test(test_use),
         cmocka_unit_test(test_strangers), cmocka_unit_test(test_damage),
-        cmocka_unit_test(test_refused),   cmocka_unit_test_prestate(test_gpu, few),
+        cmocka_unit_test(test_refused),   cmocka_unit_test_prestate(test_gpu, every_level),
         cmocka_unit_test(test_gpu_use),   cmocka_unit_test(test_gpu_damage),
     };
-    if (argc < 3 || !realpath(argv[2], fakes))
-        return fputs("usage: calibrate_test MASKC FOLDER [--few], where the fake libcuda.so.1 "
-                     "and libnvrtc.so are\n",
+    if (argc != 3 || !realpath(argv[2], fakes))
+        return fputs("usage: calibrate_test MASKC FOLDER, where the fake libcuda.so.1 and "
+                     "libnvrtc.so are\n",
                      stderr),
                2;
     shell_start(argv[1]);
     shell_compile_at("-O1"); /* at -O0 the probes run for longer than that saves */
-    if (few)                 /* fewer levels to compile for */
+    if (!every_level)        /* fewer to compile for */
         setenv("MASKC_MAX_CPU", "x86-64-v3", 1);
     int code = cmocka_run_group_tests(tests, NULL, NULL);
     shell_stop();

@@ -28,12 +28,14 @@ try:
 except ImportError:
     tokenizers = None
 
+IDEOGRAPHS = ((0x3400, 0x4DBF), (0x4E00, 0x9FFF), (0x20000, 0x2A6DF), (0x2A700, 0x2B739), (0x2B820, 0x2CEA1), (0x30000, 0x3134A))
 SPECIAL = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"]
 
 
 def is_one_of_many(c):
-    """In planes 15 and 16, all for private use: one in 16 and the ends stand for them."""
-    return c >= 0xF0000 and c % 16 and c & 0xFFFF not in (1, 0xFFFC, 0xFFFD, 0xFFFE, 0xFFFF)
+    """In planes 15 and 16, all for private use, or among ideographs that no normal form changes: one in 16 and the ends stand for them."""
+    many = c & 0xFFFF not in (1, 0xFFFC, 0xFFFD, 0xFFFE, 0xFFFF) if c >= 0xF0000 else any(first < c < last for first, last in IDEOGRAPHS)
+    return c % 16 and many
 
 
 def code_points(google):

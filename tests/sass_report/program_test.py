@@ -136,7 +136,7 @@ class KernelTest(unittest.TestCase):
 
     def test_over_the_budget(self):
         with tempfile.TemporaryDirectory() as folder:
-            path, why = compiled(folder, "dense", "-n", 1024, "--dtype", "bf16", "--target", "sm_80")
+            path, why = compiled(folder, "dense", "-n", 1024, "--dtype", "bf16", "--target", "sm_80", "--forward-only")
             self.assertTrue(path, why)
             tight = pathlib.Path(folder) / "tight.txt"
             tight.write_text("attention_forward sm_80 bf16 64 0.01 9\n", encoding="utf-8")
@@ -147,7 +147,7 @@ class KernelTest(unittest.TestCase):
 
     def test_launches(self):
         with tempfile.TemporaryDirectory() as folder:
-            path, why = compiled(folder, "window(8)", "-n", 512, "--dtype", "bf16", "--target", "sm_80")
+            path, why = compiled(folder, "window(8)", "-n", 512, "--dtype", "bf16", "--target", "sm_80", "--forward-only")
             self.assertTrue(path, why)
             opened = kernel_file.KernelFile(path)
             self.assertEqual(opened.active_entries(), 2 * (17 * 512 - 8 * 9))
@@ -171,7 +171,7 @@ class KernelTest(unittest.TestCase):
 
     def test_bare_cubins(self):
         with tempfile.TemporaryDirectory() as folder:
-            path, why = compiled(folder, "dense", "-n", 1024, "--dtype", "bf16", "--target", "sm_90a")
+            path, why = compiled(folder, "dense", "-n", 1024, "--dtype", "bf16", "--target", "sm_90a", "--forward-only")
             self.assertTrue(path, why)
             whole = {k["kernel"]: k for k in json.loads(program("sass", path, "--turns", 1, "--json").stdout)["kernels"]}
             image = pathlib.Path(folder) / "k.cubin"

@@ -106,12 +106,13 @@ def main():
         check_outline(model)
         check_training_options(model)
         for mask in "dense", "longformer(64,2)":
-            if "MASKC_MAX_CPU" in os.environ:  # the second run, capped: what is linear there is so without the cap
+            if "MASKC_MAX_CPU" in os.environ:  # the second run, capped: what is linear or less there is so without the cap
                 must_agree((mask, "bf16"), step(model, 768, "--mask", mask, "--dtype", "bf16"))
             else:
                 check_lengths(model, mask, "bf16")
         must_agree("f32", step(model, 768, "--dtype", "f32"))
-        check_less(model, "longformer(64,2)", "bf16")
+        if "MASKC_MAX_CPU" not in os.environ:
+            check_less(model, "longformer(64,2)", "bf16")
 
 
 main()

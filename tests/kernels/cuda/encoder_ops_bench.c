@@ -86,7 +86,7 @@ void matrix_compare(const struct matrix *m, const double *truth, const char *wha
 
 struct source *bench_source(const struct shape *s)
 {
-    struct rows_features f = {s->wide ? ABI_F32 : ABI_BF16, s->hidden};
+    struct encoder_ops_features f = {s->wide ? ABI_F32 : ABI_BF16, s->hidden};
     return encoder_ops_source(&f);
 }
 
