@@ -68,6 +68,7 @@ struct training_backend {
                   const struct weight_view *weight, const float *bias, struct error *e);
 
     /* ---- forward and backward ---- */
+    bool first_rows; /* asks attention for the first rows alone where heads read no others */
     struct backend_training *(*workspace_new)(const struct engine *g);
     void (*workspace_destroy)(struct backend_training *m);
     /* Implements gradients_compute(), which has checked the request. */

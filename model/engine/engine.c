@@ -2,6 +2,7 @@
 /* An engine, loaded and asked. The forward pass on its device is the backend's. */
 #include "model/engine/engine.h"
 #include "masks/base/memory.h"
+#include "model/backend/training.h"
 #include "model/base/buffer.h"
 #include "model/checkpoint/json.h"
 #include "model/engine/encoder.h"
@@ -88,6 +89,14 @@ static int open_backend(const struct engine_options *o, struct engine *g, struct
     return 0;
 }
 
+/* Training with a pooler and without a head that reads other rows. */
+static bool reads_first_rows(const struct engine *g)
+{
+    const struct training_backend *training = g->encoder->backend->training;
+    return g->trains && !g->biased && training && training->first_rows &&
+           (g->parts & (PART_POOLER | PART_MLM | PART_SPAN)) == PART_POOLER;
+}
+
 static struct attention_options attention_options_of(const struct engine *g,
                                                      const struct engine_options *o)
 {
@@ -102,6 +111,7 @@ static struct attention_options attention_options_of(const struct engine *g,
                                       .trains = g->trains,
                                       .dropout = g->dropout,
                                       .biased = g->biased,
+                                      .first_rows = reads_first_rows(g),
                                       .progress = o->progress};
 }
 

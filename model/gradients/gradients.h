@@ -76,6 +76,7 @@ struct gradients_sizes {
     uint32_t labels; /* rows of the other target that has most */
     enum recompute recompute;
     uint32_t pooled; /* rows of the pooled target that has most */
+    uint32_t read;   /* rows of the last layer that heads read; 0: any */
 };
 struct gradients_memory {
     uint64_t activations; /* the tape and what lies between layers */

@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "model/ops/attention.h"
+#include "masks/base/memory.h"
 #include "model/mask/drop.h"
 #include "model/mask/model_mask.h"
 #include "runtime/launch/launch.h"
+#include "runtime/load/load.h"
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -73,10 +75,41 @@ static struct encoder_attention kernel_of(const struct attention_options *o,
     };
 }
 
+static struct pattern *first_row(const struct pattern *p)
+{
+    struct pattern *ret = pattern_new(p->n);
+    for (uint64_t k = p->row[0]; k < p->row[1]; k++)
+        pattern_add(ret, 0, p->run[k].begin, p->run[k].end);
+    for (uint32_t i = 0; i < p->n; i++)
+        pattern_row(ret, i);
+    return pattern_finish(ret);
+}
+
+/* The mask, and one more layer: the first rows of its last. */
+static struct mask *with_first_rows(const struct mask *m)
+{
+    const uint32_t all = m->layers * m->heads;
+    struct pattern **pattern = memory_new(all + m->heads, sizeof(struct pattern *));
+    for (uint32_t k = 0; k < all; k++)
+        pattern[k] = pattern_copy(m->pattern[m->at[k]]);
+    for (uint32_t h = 0; h < m->heads; h++)
+        pattern[all + h] = first_row(mask_pattern(m, m->layers - 1, h));
+    struct mask *ret = mask_new(m->layers + 1, m->heads, pattern, m->source);
+    free(pattern);
+    return ret;
+}
+
+/* A kernel file that was made before may have no layer of first rows. */
 static int load_kernel(const struct attention_options *o, struct attention *a, struct error *e)
 {
-    const struct encoder_attention kernel = kernel_of(o, a);
-    return encoder_attention_load(&kernel, &a->kernel, e);
+    struct encoder_attention kernel = kernel_of(o, a);
+    struct mask *more = o->first_rows ? with_first_rows(a->mask) : NULL;
+    kernel.mask = more ? more : a->mask;
+    int r = encoder_attention_load(&kernel, &a->kernel, e);
+    mask_destroy(more);
+    if (r == 0)
+        a->first_rows = a->kernel->artifact->mask->layers > a->mask->layers;
+    return r;
 }
 
 int attention_kernel(const struct model_config *c, const struct attention_options *o,
@@ -123,6 +156,11 @@ static uint32_t layer_of(const struct attention *a, uint32_t layer)
     return a->kernel_layers == 1 ? 0 : layer;
 }
 
+static uint32_t layer_of_call(const struct attention *a, const struct attention_call *c)
+{
+    return a->first_rows && c->first_rows ? a->kernel_layers : layer_of(a, c->layer);
+}
+
 /* Query, key or value in a fused array. */
 static struct maskc_tensor third(const struct attention *a, void *base, int k)
 {
@@ -141,7 +179,7 @@ static struct maskc_launch make_launch(const struct attention *a,
         .struct_size = sizeof l,
         .batch = c->sequences,
         .length = c->longest,
-        .layer = layer_of(a, c->layer),
+        .layer = layer_of_call(a, c),
         .scale = a->scale,
         .offsets = c->offsets,
         .tokens = c->tokens,

@@ -13,6 +13,7 @@ struct attention {
     uint32_t heads, head_dim;
     uint32_t padded_dim; /* that the kernel takes: zeros beyond head_dim */
     uint32_t kernel_layers;
+    bool first_rows; /* the kernel has one more layer: the last one's mask, of row 0 alone */
     bool trains, biased;
     enum element dtype;
     float scale; /* 1 / sqrt(head_dim) */
@@ -33,6 +34,7 @@ struct attention_options {
     bool text_only;                     /* the device needs no binary */
     bool trains, dropout;               /* a backward pass; dropout of probabilities */
     bool biased;                        /* scores get an array beside the mask, one a launch */
+    bool first_rows;                    /* the last layer may be asked for first rows alone */
     void (*progress)(const char *step); /* null: nobody */
     const uint8_t
         *kernel; /* a kernel file made for all this, of kernel_size bytes; null: none */
@@ -66,8 +68,9 @@ struct attention_call {
     float dropout;          /* probability */
     uint64_t seed;          /* of the layer's dropout */
     const uint32_t *sample; /* [sequences]: what their dropout is a function of */
-    void *grad_context;     /* [tokens, columns]: read by the backward pass */
-    void *grad_projection;  /* [tokens, 3 * columns]: written by it */
+    bool first_rows;    /* of the last layer, where there are: other rows are as without keys */
+    void *grad_context; /* [tokens, columns]: read by the backward pass */
+    void *grad_projection; /* [tokens, 3 * columns]: written by it */
     /* Where attention is biased, n being the mask's length: X, added to the scores, and its gradient summed over the
        sequences, or that along diagonals (offset j - i = o at o + n - 1), written by the backward pass; null: not wanted. */
     const float *bias;                      /* [heads, n, n] */

@@ -36,6 +36,7 @@ int train_memory_sizes(const struct engine *g, const struct memory_request *r,
         .labels = g->parts & PART_NSP ? (uint32_t)sequences : 0,
         .pooled = g->parts & PART_NSP ? (uint32_t)sequences : 0,
         .recompute = r->recompute,
+        .read = (g->parts & (PART_MLM | PART_NSP)) == PART_NSP ? (uint32_t)sequences : 0,
     };
     return 0;
 }

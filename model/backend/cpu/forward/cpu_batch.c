@@ -4,6 +4,7 @@
 #include "model/gradients/gradients.h"
 #include <math.h>
 #include <omp.h>
+#include <string.h>
 
 void *cpu_batch_row(const struct cpu_batch *p, void *base, uint64_t row, uint64_t columns)
 {
@@ -23,6 +24,13 @@ void *cpu_batch_output(const struct cpu_batch *p, uint32_t layer)
 void *cpu_batch_slice_row(const struct cpu_batch *p, void *base, uint32_t k, uint64_t row)
 {
     return cpu_batch_row(p, base, k * p->tape->rows + row, p->c->layer->inner->shape.out);
+}
+
+void cpu_batch_gather(const struct batch_tail *t, uint64_t columns, const void *from, void *to)
+{
+    const size_t bytes = columns * element_bytes(t->batch.g->dtype);
+    for (uint64_t k = 0; k < t->batch.tokens; k++)
+        memcpy((uint8_t *)to + k * bytes, (const uint8_t *)from + t->row[k] * bytes, bytes);
 }
 
 int cpu_batch_failed(struct error *e)
@@ -188,6 +196,7 @@ struct attention_call cpu_batch_attention_call(const struct cpu_batch *p, uint32
         ret.dropout = (float)p->training->attention_dropout;
         ret.seed = gradients_attention_seed(p->training->seed, layer);
         ret.sample = p->training->sample;
+        ret.first_rows = p->tail && p->tail->first && layer + 1 == p->g->config.layers;
         if (p->training->bias)
             ret.bias = p->training->bias->value + cpu_batch_bias_at(p, layer, false);
     }
@@ -227,13 +236,25 @@ static int go_on(const struct part *part, uint32_t layer)
     return layer + 1 < part->p->g->config.layers ? panel_project(part, layer + 1) : 0;
 }
 
+/* The last layer after its attention, of the rows that are read. */
+static int run_tail(const struct cpu_batch *p, uint32_t layer)
+{
+    const struct batch_tail *tail = p->tail;
+    const struct layer_tape *from = cpu_batch_layer(p, layer),
+                            *to = cpu_batch_layer(&tail->batch, layer);
+    cpu_batch_gather(tail, p->g->config.hidden, from->hidden, to->hidden);
+    cpu_batch_gather(tail, attention_columns(&p->g->config), from->context, to->context);
+    return cpu_batch_run_panels(&tail->batch, panel_layer, layer);
+}
+
 int cpu_batch_forward(const struct cpu_batch *p, struct error *e)
 {
+    const uint32_t layers = p->g->config.layers;
     int r = cpu_batch_run_panels(p, begin, 0);
-    for (uint32_t k = 0; k < p->g->config.layers && r == 0; k++) {
+    for (uint32_t k = 0; k < layers && r == 0; k++) {
         if (cpu_batch_attend(p, k, e) < 0)
             return -1;
-        r = cpu_batch_run_panels(p, go_on, k);
+        r = p->tail && k + 1 == layers ? run_tail(p, k) : cpu_batch_run_panels(p, go_on, k);
     }
     return r ? cpu_batch_failed(e) : 0;
 }

@@ -33,11 +33,15 @@ struct training {
     struct backward *backward;       /* null: no backward pass */
 };
 
+/* Rows of a batch that go through the last layer after its attention; other rows are not read. */
+struct batch_tail;
+
 struct cpu_batch {
     const struct engine *g;
     const struct encoder *c;
     const struct cpu_encoder_ops *ops;
     const struct training *training; /* null: inference */
+    const struct batch_tail *tail;   /* in training, or null; the tail's own batch has it too */
     const struct tape *tape;
     const struct sequence *list; /* [sequences] */
     const int32_t *offsets;
@@ -50,6 +54,12 @@ struct cpu_batch {
     uint32_t sharers; /* threads that each take slices of a divided feed forward; 1: none do */
     const struct product *whole[PRODUCT_COUNT],
         *last[PRODUCT_COUNT]; /* of a panel, of the last */
+};
+
+struct batch_tail {
+    struct cpu_batch batch; /* the rows as a batch; its tape has one layer, the last one */
+    const uint32_t *row;    /* [batch.tokens]: their places in the whole batch, ascending */
+    bool first;             /* they are the first row of each sequence */
 };
 
 /* Rows first .. first + rows, on one thread or divided. */
@@ -68,6 +78,9 @@ void *cpu_batch_output(const struct cpu_batch *p,
                        uint32_t layer); /* a layer's, which is the next one's input */
 /* Row `row` of slice k of a tape's pre or inner. */
 void *cpu_batch_slice_row(const struct cpu_batch *p, void *base, uint32_t k, uint64_t row);
+
+/* to[k] = row tail->row[k] of `from` [.., columns], in the engine's dtype. */
+void cpu_batch_gather(const struct batch_tail *t, uint64_t columns, const void *from, void *to);
 
 /* Products of panels; the workspaces of panels are there. */
 int cpu_batch_make_products(struct cpu_batch *p, struct error *e);

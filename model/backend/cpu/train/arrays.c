@@ -100,6 +100,7 @@ const struct training_backend cpu_training = {
     .update = cpu_update,
     .refill = refill,
     .repack = repack,
+    .first_rows = true,
     .workspace_new = cpu_training_new,
     .workspace_destroy = cpu_training_destroy,
     .compute = cpu_train,

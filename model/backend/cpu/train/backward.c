@@ -146,7 +146,7 @@ static int panel_to_context(const struct part *part, uint32_t layer)
         graph_output_site(p->g->config.arch, layer),
         b->d_output,
         s.output_bias};
-    memset(s.outer_gain, 0, panel_sums_size(p->g) * sizeof(float));
+    memset(s.outer_gain, 0, (size_t)(s.projection_bias - s.outer_gain) * sizeof(float));
     residual_back(part, &outer);
     for (uint32_t k = 0; k < p->c->feed.slices; k++)
         if (slice_back(part, layer, k, s.inner_bias) < 0)
@@ -166,6 +166,7 @@ static int panel_to_input(const struct part *part, uint32_t layer)
     const struct linear *twin = &p->c->layer[layer].twin.projection;
     const struct panel_sums s = panel_sums_of(p, part->panel);
     void *d = cpu_batch_row(p, b->d_projection, part->first, twin->shape.in);
+    memset(s.projection_bias, 0, twin->shape.in * sizeof(float));
     backward_columns(p, part->rows, twin->shape.in, d, s.projection_bias);
     return product_run(part->product[PRODUCT_PROJECTION_BACK], twin, d,
                        b->stream + (uint64_t)part->first * twin->shape.out,
@@ -189,7 +190,8 @@ static void add_projection_bias(const struct cpu_batch *p, uint32_t layer, const
     }
 }
 
-static void add_sums(const struct cpu_batch *p, uint32_t layer)
+/* Of all that comes after attention. */
+static void add_rest(const struct cpu_batch *p, uint32_t layer)
 {
     const struct model_config *m = &p->g->config;
     const struct panel_sums s = panel_sums_of(p, 0);
@@ -209,10 +211,14 @@ static void add_sums(const struct cpu_batch *p, uint32_t layer)
     for (size_t k = 0; k < sizeof each / sizeof *each; k++)
         backward_add_panels(p, each[k].sum, panel_sums_size(p->g), p->panels, each[k].count,
                             backward_gradient(p, each[k].id, layer));
-    add_projection_bias(p, layer, s.projection_bias);
 }
 
 /* ---- layers ---- */
+
+const struct cpu_batch *backward_rest(const struct cpu_batch *p, uint32_t layer)
+{
+    return p->tail && layer + 1 == p->g->config.layers ? &p->tail->batch : p;
+}
 
 static void add_bias_gradient(const struct cpu_batch *p, uint32_t layer)
 {
@@ -257,15 +263,19 @@ static int recompute(const struct cpu_batch *p, uint32_t layer, struct error *e)
 
 static int layer_back(const struct cpu_batch *p, uint32_t layer, struct error *e)
 {
+    const struct cpu_batch *rest = backward_rest(p, layer);
     if (recompute(p, layer, e) < 0)
         return -1;
-    if (cpu_batch_run_panels(p, panel_to_context, layer) < 0)
+    if (cpu_batch_run_panels(rest, panel_to_context, layer) < 0)
         return cpu_batch_failed(e);
+    if (rest != p)
+        tail_spread(p);
     if (backward_attention(p, layer, e) < 0 || backward_weights(p, layer, e) < 0)
         return -1;
     if (cpu_batch_run_panels(p, panel_to_input, layer) < 0)
         return cpu_batch_failed(e);
-    add_sums(p, layer);
+    add_rest(rest, layer);
+    add_projection_bias(p, layer, panel_sums_of(p, 0).projection_bias);
     return 0;
 }
 

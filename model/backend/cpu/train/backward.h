@@ -6,6 +6,15 @@
 #include "model/backend/cpu/forward/cpu_batch.h"
 #include "model/gradients/gradients.h"
 
+/* Arrays one after another; base null: only their sizes are counted. */
+struct arena {
+    uint8_t *base;
+    uint64_t used;
+};
+void *arena_take(struct arena *a, uint64_t bytes); /* null where there is no base */
+/* Rows of a panel: a function of the number of tokens alone. */
+uint32_t training_panel(uint32_t tokens);
+
 /* Rows of the heads' panels, and how many masked rows are worked on together. */
 enum { HEAD_PANEL = 64, HEAD_CHUNK = 1024 };
 
@@ -40,6 +49,15 @@ struct label_arrays {
     float *pre;             /* [rows, H]: before the pooler's activation */
 };
 
+/* The rows that the batch's one target reads, R of them, where the last layer computes these after its attention and no
+   others. Other arrays of the layer are those of the whole batch, of which R rows are used. */
+struct tail_arrays {
+    void *hidden, *context;  /* [R, H], [R, columns] */
+    void *d_context;         /* [R, columns] */
+    float *stream;           /* [R, H] */
+    struct row_place *place; /* [R] */
+};
+
 struct backward {
     const struct gradients_request *request;
     float *stream;      /* [T, H] */
@@ -54,7 +72,25 @@ struct backward {
     float *embedding_sums; /* [panels][2 H] */
     struct words_arrays words;
     struct label_arrays labels;
+    struct tail_arrays tail;
 };
+
+/* What the last layer's rest is computed for, and all that its batch points to. */
+struct tail {
+    struct batch_tail is;
+    struct layer_tape layer;
+    struct tape tape;
+    struct training training;
+    struct backward backward;
+};
+/* Rows of the batch that the last layer computes after its attention: those of a single pooled target; 0: all. */
+uint32_t tail_rows(const struct train_batch *b);
+void tail_lay_out(const struct engine *g, uint32_t rows, struct arena *a,
+                  struct tail_arrays *t);
+/* p->tail becomes ret. Workspaces of p's panels are there. */
+int tail_begin(struct cpu_batch *p, struct tail *ret, struct error *e);
+/* From the rows' gradients to those of the whole batch: of the context and the stream. */
+void tail_spread(const struct cpu_batch *p);
 
 /* The stream through all layers and the embeddings. */
 int backward_layers(const struct cpu_batch *p, struct error *e);
@@ -70,6 +106,8 @@ int train_words(const struct cpu_batch *p, const struct backward *b, uint32_t ta
 int train_labels(const struct cpu_batch *p, const struct backward *b, uint32_t target,
                  struct batch_loss *loss, struct error *e);
 
+/* The batch that a layer computes after its attention: p, or its tail. */
+const struct cpu_batch *backward_rest(const struct cpu_batch *p, uint32_t layer);
 /* Floats of one panel's sums; where they lie in them (base null: nowhere). */
 uint64_t panel_sums_size(const struct engine *g);
 struct panel_sums panel_sums_of(const struct cpu_batch *p, uint32_t panel);

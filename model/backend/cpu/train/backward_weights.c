@@ -97,14 +97,14 @@ static void add_feed(const struct cpu_batch *p, uint32_t layer, const struct lay
 
 int backward_weights(const struct cpu_batch *p, uint32_t layer, struct error *e)
 {
-    const struct layer_tape *t = cpu_batch_layer(p, layer);
+    const struct cpu_batch *rest = backward_rest(p, layer);
     struct gradient_list list = {
         memory_new(4 * (size_t)p->g->config.heads + 2 * (size_t)p->c->feed.slices,
                    sizeof *list.each),
         0};
-    add_projection(p, layer, t, &list);
-    add_output(p, layer, t, &list);
-    add_feed(p, layer, t, &list);
+    add_projection(p, layer, cpu_batch_layer(p, layer), &list);
+    add_output(rest, layer, cpu_batch_layer(rest, layer), &list);
+    add_feed(rest, layer, cpu_batch_layer(rest, layer), &list);
     int r =
         matmul_weight_gradients(p->c->state->matmul, list.each, list.count, p->g->threads, e);
     free(list.each);

@@ -12,6 +12,7 @@ struct labels {
     double target_weight;
     const float *weight, *bias; /* [count, H], [count]: of the linear to the labels */
     uint32_t hidden, count;     /* count: labels */
+    const uint32_t *row;        /* of the target's rows in p; null: p has no others */
     struct target_loss *loss;
 };
 
@@ -23,4 +24,5 @@ void labels_find_loss(const struct labels *n);
 int labels_pool(const struct labels *n, struct error *e);
 int labels_pool_back(const struct labels *n, struct error *e);
 /* A row of the last hidden states, in the engine's dtype: that of the target's k-th row. */
+uint32_t labels_row(const struct labels *n, uint32_t k);
 const void *labels_hidden_row(const struct labels *n, uint32_t k);

@@ -36,8 +36,10 @@ static void raise(uint32_t *most, uint32_t x)
 static struct gradients_sizes sizes_of(const struct gradients_request *r)
 {
     const struct train_batch *b = r->batch;
-    struct gradients_sizes s = {
-        .sequences = b->sequences, .tokens = b->tokens, .recompute = r->recompute};
+    struct gradients_sizes s = {.sequences = b->sequences,
+                                .tokens = b->tokens,
+                                .read = tail_rows(b),
+                                .recompute = r->recompute};
     for (uint32_t k = 0; k < b->targets; k++) {
         const struct train_target *t = &b->target[k];
         raise(t->head == TARGET_WORDS ? &s.words : &s.labels, t->count);
@@ -141,11 +143,14 @@ static int run(const struct cpu_batch *p, const struct backward *b, struct batch
                struct error *e)
 {
     const struct train_batch *batch = b->request->batch;
+    const struct cpu_batch *last = p->tail ? &p->tail->batch : p;
+    float *stream = last->training->backward->stream;
     if (forward(p, e) < 0)
         return -1;
-    memset(b->stream, 0, (uint64_t)p->tokens * p->g->config.hidden * sizeof *b->stream);
+    memset(stream, 0, (uint64_t)last->tokens * p->g->config.hidden * sizeof *stream);
     for (uint32_t k = 0; k < batch->targets; k++)
-        if (batch->target[k].count && run_target(p, b, k, loss, e) < 0)
+        if (batch->target[k].count &&
+            run_target(last, last->training->backward, k, loss, e) < 0)
             return -1;
     return b->request->loss_only ? 0 : backward(p, e);
 }
@@ -182,6 +187,7 @@ int cpu_train(const struct gradients_request *r, struct backend_training *m,
     struct backward b = {.request = r};
     struct training t = make_training(r, m);
     struct tape tape;
+    struct tail tail;
     struct cpu_batch p = {.g = g,
                           .c = g->encoder,
                           .ops = g->encoder->state->ops,
@@ -197,6 +203,8 @@ int cpu_train(const struct gradients_request *r, struct backend_training *m,
     lay_out(m, g, &s, &tape, &b);
     prepare(&p, m, &s);
     if (cpu_fuses(g->config.arch) && cpu_batch_make_products(&p, e) < 0)
+        return -1;
+    if (cpu_fuses(g->config.arch) && s.read && tail_begin(&p, &tail, e) < 0)
         return -1;
     return run(&p, &b, loss, e);
 }

@@ -12,9 +12,14 @@ static bool shared(const struct labels *n)
     return n->target->count >= SHARED_ROWS;
 }
 
+uint32_t labels_row(const struct labels *n, uint32_t k)
+{
+    return n->row ? n->row[k] : k;
+}
+
 const void *labels_hidden_row(const struct labels *n, uint32_t k)
 {
-    return cpu_batch_row(n->p, n->p->tape->last, n->target->row[k], n->hidden);
+    return cpu_batch_row(n->p, n->p->tape->last, labels_row(n, k), n->hidden);
 }
 
 static float *row_of(const struct labels *n, float *base, uint32_t row)
@@ -33,7 +38,7 @@ static void drop(const struct labels *n, float *x)
         return;
 #pragma omp parallel for if (shared(n))
     for (uint32_t k = 0; k < n->target->count; k++)
-        t->ops->drop_f32(&d, t->place + n->target->row[k], 1, n->hidden, row_of(n, x, k),
+        t->ops->drop_f32(&d, t->place + labels_row(n, k), 1, n->hidden, row_of(n, x, k),
                          row_of(n, x, k));
 }
 
@@ -143,7 +148,7 @@ static int back(const struct labels *n, struct error *e)
 #pragma omp parallel for if (shared(n))
     for (uint32_t k = 0; k < n->target->count; k++)
         n->p->training->ops->add_f32(n->hidden, row_of(n, n->b->labels.dx, k),
-                                     n->b->stream + (uint64_t)n->target->row[k] * n->hidden);
+                                     n->b->stream + (uint64_t)labels_row(n, k) * n->hidden);
     return 0;
 }
 
@@ -167,6 +172,7 @@ int train_labels(const struct cpu_batch *p, const struct backward *b, uint32_t t
                              .bias = values_of(r, form->bias),
                              .hidden = p->g->config.hidden,
                              .count = target_labels(&p->g->config, t->head),
+                             .row = p->tail ? NULL : t->row,
                              .loss = &loss->target[target]};
     if (read_rows(&n, e) < 0)
         return -1;

@@ -119,7 +119,7 @@ void train_lay_out_backward(const struct engine *g, const struct gradients_sizes
 {
     const struct model_config *m = &g->config;
     const uint64_t rows = rows_of(s), columns = attention_columns(m),
-                   panels = panels_of(s->tokens);
+                   panels = panels_of(s->tokens), of_tail = s->read ? panels_of(s->read) : 0;
     b->stream = take_f32(a, rows * m->hidden);
     b->d_outer = take(g, a, rows * m->hidden);
     b->d_pre = take(g, a, rows * m->intermediate);
@@ -130,7 +130,9 @@ void train_lay_out_backward(const struct engine *g, const struct gradients_sizes
         b->block = take_f32(a, rows * m->hidden);
         b->d_inner = take_f32(a, rows * m->intermediate);
     }
-    b->sums = take_f32(a, panels * panel_sums_size(g));
+    b->sums = take_f32(a, (panels > of_tail ? panels : of_tail) * panel_sums_size(g));
+    if (s->read && cpu_fuses(m->arch))
+        tail_lay_out(g, s->read, a, &b->tail);
     b->embedding_sums = take_f32(a, panels * 2 * m->hidden);
 }
 
