@@ -3,6 +3,7 @@
    pattern holds. The first without residue is stated; else the one that leaves least. A walk for
    a whole statement ends early once more is left than words can say. */
 #include "masks/analysis/statement.h"
+#include "masks/analysis/words.h"
 #include "masks/base/memory.h"
 #include <stdlib.h>
 
@@ -233,6 +234,22 @@ static struct trial find_cover(struct offer *o)
     return best;
 }
 
+/* One word in place of a statement that is missing or long. */
+static void prefer_word(struct statement *s, const struct pattern *p)
+{
+    enum { SHORT_BYTES = 24 };
+    struct phrase word = {0};
+    bool is_short = s->exact && (s->phrase.n_terms == 1 || s->phrase.bytes <= SHORT_BYTES);
+    if (is_short || !words_say(&word, p))
+        return;
+    if (s->exact && s->phrase.bytes <= word.bytes) {
+        phrase_finish(&word);
+        return;
+    }
+    statement_finish(s);
+    *s = (struct statement){.phrase = word, .exact = true};
+}
+
 struct statement statement_all(const struct pattern *p, const struct offsets *without)
 {
     if (is_dense(p) || !p->active)
@@ -245,6 +262,7 @@ struct statement statement_all(const struct pattern *p, const struct offsets *wi
         say_rectangles(&s, &o);
     finish(&best);
     offer_finish(&o);
+    prefer_word(&s, p);
     return s;
 }
 

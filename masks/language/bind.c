@@ -11,6 +11,7 @@ void call_destroy(struct call *c)
     if (!c)
         return;
     free(c->span);
+    free(c->size);
     free(c->target);
     free(c->keys);
     pattern_destroy(c->file);
@@ -27,14 +28,15 @@ const struct primitive *primitive_find(const char *name)
 
 static const char *const kind_names[] = {
     [PARAMETER_WHOLE] = "a whole number", [PARAMETER_SPANS] = "a whole number or a range",
-    [PARAMETER_REAL] = "a number",        [PARAMETER_STRING] = "a \"string\"",
-    [PARAMETER_LIST] = "a list [..]",
+    [PARAMETER_SIZES] = "a whole number", [PARAMETER_REAL] = "a number",
+    [PARAMETER_STRING] = "a \"string\"",  [PARAMETER_LIST] = "a list [..]",
 };
 
 static bool fits(enum parameter_kind kind, const struct argument *a)
 {
     switch (kind) {
     case PARAMETER_WHOLE:
+    case PARAMETER_SIZES:
         return a->kind == ARGUMENT_NUMBER && a->whole;
     case PARAMETER_SPANS:
         return a->kind == ARGUMENT_RANGE || (a->kind == ARGUMENT_NUMBER && a->whole);
@@ -110,13 +112,26 @@ static int bind_span(struct call *c, const struct prepare_context *x, const stru
     return 0;
 }
 
+static int bind_size(struct call *c, const struct prepare_context *x, const struct parameter *p,
+                     const struct argument *a, struct error *e)
+{
+    c->size[c->n_sizes++] = a->first;
+    return check_limits(x, p, a, a->first, c->n, e);
+}
+
+/* Any number of arguments, none of them by name. */
+static bool is_many(enum parameter_kind kind)
+{
+    return kind == PARAMETER_SPANS || kind == PARAMETER_SIZES;
+}
+
 static const struct parameter *find_parameter(const struct primitive *p,
                                               const struct argument *a, uint32_t position)
 {
     for (uint32_t k = 0; k < MAX_PARAMETERS && p->parameter[k].name; k++) {
         const struct parameter *d = &p->parameter[k];
-        if (a->name[0] ? !strcmp(d->name, a->name) && d->kind != PARAMETER_SPANS
-                       : !d->optional && (k == position || d->kind == PARAMETER_SPANS))
+        if (a->name[0] ? !strcmp(d->name, a->name) && !is_many(d->kind)
+                       : !d->optional && (k == position || is_many(d->kind)))
             return d;
     }
     return NULL;
@@ -137,9 +152,9 @@ static int bind_argument(struct call *c, const struct prepare_context *x, uint32
     if (!fits(d->kind, a))
         return script_error(x->script, a->at, e, "%s: %s is expected here", x->node->word,
                             kind_names[d->kind]);
-    if (d->kind == PARAMETER_SPANS) {
+    if (is_many(d->kind)) {
         c->given[k] = a;
-        return bind_span(c, x, d, a, e);
+        return (d->kind == PARAMETER_SPANS ? bind_span : bind_size)(c, x, d, a, e);
     }
     if (c->given[k])
         return script_error(x->script, a->at, e, "%s: '%s' is given twice", x->node->word,
@@ -155,6 +170,7 @@ static int bind_all(struct call *c, const struct prepare_context *x, struct erro
     const struct node *node = x->node;
     const struct primitive *p = node->primitive;
     c->span = memory_new(node->n_arguments, sizeof *c->span);
+    c->size = memory_new(node->n_arguments, sizeof *c->size);
     for (uint32_t k = 0; k < MAX_PARAMETERS; k++)
         c->whole[k] = p->parameter[k].otherwise;
     for (uint32_t k = 0; k < node->n_arguments; k++)

@@ -4,6 +4,7 @@
    parameters and an expression in the language itself. */
 #pragma once
 #include "masks/base/random.h"
+#include "masks/graph/grid.h"
 #include "masks/language/syntax.h"
 
 enum { MAX_PARAMETERS = 4, MAX_LIMIT = INT32_MAX };
@@ -12,6 +13,7 @@ enum parameter_kind {
     PARAMETER_NONE,
     PARAMETER_WHOLE, /* one whole number */
     PARAMETER_SPANS, /* any number of whole numbers and ranges, at least one */
+    PARAMETER_SIZES, /* any number of whole numbers in their order, at least one */
     PARAMETER_REAL,
     PARAMETER_STRING,
     PARAMETER_LIST, /* [1,2,3] */
@@ -46,6 +48,9 @@ struct call {
     const struct argument *given[MAX_PARAMETERS]; /* null: not given */
     struct span *span;
     uint32_t n_spans;
+    int64_t *size; /* sizes in their order; documents: the end of each */
+    uint32_t n_sizes;
+    struct grid grid;     /* neighborhood */
     struct gaps gaps;     /* random */
     bool flipped;         /* random, random_keys: what is off is drawn */
     uint32_t *target;     /* blocks: of each block of queries its block of keys, or null */
@@ -78,5 +83,15 @@ int node_prepare(struct node *node, const struct script *s, const char *folder, 
                  struct error *e);
 void call_destroy(struct call *c); /* null is fine */
 
-/* Parts of primitives that stand in files of their own. */
+/* Primitives in files of their own: file.c, neighborhood.c, random_words.c. */
 int prepare_file(struct call *c, const struct prepare_context *x, struct error *e);
+int prepare_neighborhood(struct call *c, const struct prepare_context *x, struct error *e);
+int prepare_documents(struct call *c, const struct prepare_context *x, struct error *e);
+int prepare_random(struct call *c, const struct prepare_context *x, struct error *e);
+int prepare_random_keys(struct call *c, const struct prepare_context *x, struct error *e);
+int prepare_random_global(struct call *c, const struct prepare_context *x, struct error *e);
+void row_neighborhood(const struct call *c, uint32_t i, struct clip clip, struct runs *ret);
+void row_documents(const struct call *c, uint32_t i, struct clip clip, struct runs *ret);
+void row_sink(const struct call *c, uint32_t i, struct clip clip, struct runs *ret);
+void row_random(const struct call *c, uint32_t i, struct clip clip, struct runs *ret);
+void row_random_keys(const struct call *c, uint32_t i, struct clip clip, struct runs *ret);

@@ -110,9 +110,12 @@ int array_dims(const struct npy *a, const char *name, bool in_text, struct array
                struct error *e)
 {
     if (a->rank < 2 || a->rank > 4)
-        return error_set(e, ERROR_INPUT,
-                         "%s: %u dimensions, [n,n], [H,n,n] or [L,H,n,n] is expected", name,
-                         a->rank);
+        return error_set(
+            e, ERROR_INPUT, "%s: %u dimensions, [n,n], [H,n,n] or [L,H,n,n] is expected%s",
+            name, a->rank,
+            a->rank > 4 ? "; sequences of a batch share the mask, and lengths or a "
+                          "packed batch (--offsets) tell them apart"
+                        : "");
     uint64_t rows = a->shape[a->rank - 2], columns = a->shape[a->rank - 1];
     uint64_t heads = a->rank > 2 ? a->shape[a->rank - 3] : 1;
     uint64_t layers = a->rank > 3 ? a->shape[0] : 1;

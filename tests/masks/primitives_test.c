@@ -75,6 +75,9 @@ static int fairseq(int i, int j, int l, int c)
       i == 3 || j == 3 || (i >= 5 && i <= 6) || (j >= 5 && j <= 6))                          \
     X(first_global, "first_global(3)", 3, i < 3 || j < 3)                                    \
     X(first_global_0, "first_global(0)", 1, 0)                                               \
+    X(sink, "sink(2, 3)", 1, j < 2 || (j <= i && j > i - 3))                                 \
+    X(sink_0, "sink(0, 0)", 1, 0)                                                            \
+    X(sink_wide, "sink(500, 1)", 1, 1)                                                       \
     X(blocks_1, "blocks(1)", 1, 1)                                                           \
     X(blocks, "blocks(3)", 3, block(i, n, 3) == block(j, n, 3))                              \
     X(blocks_shift, "blocks(3, shift=1)", 3, (block(i, n, 3) + 1) % 3 == block(j, n, 3))     \

@@ -70,7 +70,9 @@ static const struct {
      {0},
      4,
      {0},
-     ": 5 dimensions, [n,n], [H,n,n] or [L,H,n,n] is expected"},
+     ": 5 dimensions, [n,n], [H,n,n] or [L,H,n,n] is expected; sequences of a batch share the "
+     "mask, and lengths or "
+     "a packed batch (--offsets) tell them apart"},
     {"|b1", "(0, 0)", {0}, 0, {0}, ": length 0, 1..1048576 is expected"},
     {"|b1",
      "(0, 2, 2)",

@@ -13,6 +13,7 @@ LOCK = threading.Lock()
 FILES = {}  # texts of several lines, by where they were written; the folder lives as long as the process
 
 MOST_DENSE = 1 << 33  # bytes of an array
+BATCH_HINT = "The sequences of a batch share the mask; lengths= (padding) or offsets= (a packed batch) tell them apart"
 
 
 def is_block_mask(mask):
@@ -67,6 +68,8 @@ def dense_array(mask):
         raise Error(2, f"mask: an array of {array.dtype}; bool is expected, True where a query sees a key (compare a float mask first: mask > t)")
     if array.dtype.kind == "i" and array.size and array.min() < 0:
         raise Error(2, "mask: negative values; bool is expected, True where a query sees a key")
+    if array.ndim > 4:
+        raise Error(2, f"mask: shape {list(array.shape)}; [n, n], [H, n, n] or [L, H, n, n] is expected. {BATCH_HINT}")
     if not 2 <= array.ndim <= 4 or array.shape[-1] != array.shape[-2] or 0 in array.shape:
         raise Error(2, f"mask: shape {list(array.shape)}; [n, n], [H, n, n] or [L, H, n, n] is expected")
     if array.size > MOST_DENSE:
