@@ -145,6 +145,29 @@ struct mask *mask_transpose(const struct mask *m, struct error *e)
     return rebuild(m, 0, m->layers, m->heads, (struct change){transpose, 0}, e);
 }
 
+struct mask *mask_map(const struct mask *m,
+                      struct pattern *(*change)(const struct pattern *p, void *context,
+                                                struct error *e),
+                      void *context, struct error *e)
+{
+    size_t places = (size_t)m->layers * m->heads;
+    struct pattern **made = memory_new(m->n_patterns, sizeof *made);
+    struct pattern **given = memory_new(places, sizeof *given);
+    struct mask *ret = NULL;
+    uint32_t done = 0;
+    while (done < m->n_patterns && (made[done] = change(m->pattern[done], context, e)) != NULL)
+        done++;
+    for (size_t k = 0; k < places; k++)
+        given[k] = made[m->at[k]];
+    if (done == m->n_patterns)
+        ret = mask_new(m->layers, m->heads, given, m->source);
+    while (!ret && done)
+        pattern_destroy(made[--done]);
+    free(made);
+    free(given);
+    return ret;
+}
+
 bool mask_equal(const struct mask *a, const struct mask *b)
 {
     if (a->n != b->n || a->heads != b->heads || a->layers != b->layers)

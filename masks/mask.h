@@ -28,6 +28,11 @@ struct mask *mask_repeat_heads(const struct mask *m, uint32_t heads, struct erro
 struct mask *mask_crop(const struct mask *m, uint32_t n, struct error *e);
 struct mask *mask_layer(const struct mask *m, uint32_t layer, struct error *e);
 struct mask *mask_transpose(const struct mask *m, struct error *e);
+/* The same mask with each pattern replaced by what `change` makes of it; null where that is null once. */
+struct mask *mask_map(const struct mask *m,
+                      struct pattern *(*change)(const struct pattern *p, void *context,
+                                                struct error *e),
+                      void *context, struct error *e);
 bool mask_equal(const struct mask *a, const struct mask *b);
 /* Depends only on the size and the patterns: equal masks have equal hashes, however they were written. */
 uint64_t mask_hash(const struct mask *m);

@@ -16,6 +16,7 @@ struct cursor {
     const char *at, *end;
     const char *path;
     struct error *e;
+    bool any; /* types that only npy_parse_any accepts */
 };
 
 static int fail(const struct cursor *c, const char *what)
@@ -78,6 +79,37 @@ static int read_shape(struct cursor *c, struct npy *ret)
     return 0;
 }
 
+static const struct type {
+    char letter;
+    bool any; /* for npy_parse_any only */
+    enum npy_type type;
+    const char *bytes; /* sizes, or null: any */
+} types[] = {
+    {'?', false, NPY_BOOL, "1 "},         {'b', false, NPY_BOOL, "1 "},
+    {'i', false, NPY_INT, "1 2 4 8 "},    {'u', false, NPY_UINT, "1 2 4 8 "},
+    {'f', false, NPY_FLOAT, "2 4 8 "},    {'f', true, NPY_FLOAT, "16 "},
+    {'c', true, NPY_COMPLEX, "8 16 32 "}, {'S', true, NPY_BYTES, NULL},
+    {'U', true, NPY_TEXT, NULL},
+};
+
+/* The row of the table for "f4"; null where there is none. */
+static const struct type *find_type(const char *name, bool any, uint32_t *ret_bytes)
+{
+    long bytes = name[0] == '?' ? 1 : name[0] ? strtol(name + 1, NULL, 10) : 0;
+    char word[24];
+    snprintf(word, sizeof word, "%ld ", bytes);
+    for (size_t k = 0; k < sizeof types / sizeof *types; k++) {
+        const struct type *t = &types[k];
+        const char *at = t->bytes ? strstr(t->bytes, word) : "";
+        bool whole = at && (at == t->bytes || !t->bytes || at[-1] == ' ');
+        if (t->letter != name[0] || (t->any && !any) || !whole || bytes < 1 || bytes > 1 << 20)
+            continue;
+        *ret_bytes = (uint32_t)(t->type == NPY_TEXT ? 4 * bytes : bytes);
+        return t;
+    }
+    return NULL;
+}
+
 /* "<f4" and its kind; '|' and '=' only where byte order says nothing. */
 static int read_descr(struct cursor *c, struct npy *ret)
 {
@@ -89,25 +121,16 @@ static int read_descr(struct cursor *c, struct npy *ret)
                          "%s: big-endian data ('%s'); write it little-endian: "
                          "numpy.save(FILE, a.astype('<%s'))",
                          c->path, d, d + 1);
-    const char *types = "b?iuf";
-    const char *type = d[0] == '<' || d[0] == '|' ? d + 1 : d;
-    long size = type[0] == '?'                      ? 1
-                : type[0] && strchr(types, type[0]) ? strtol(type + 1, NULL, 10)
-                                                    : 0;
-    bool power = size == 1 || size == 2 || size == 4 || size == 8;
-    bool ok = power && (type[0] == 'f' ? size > 1 : type[0] == 'b' ? size == 1 : true);
-    ok = ok && (size == 1 || d[0] == '<');
-    if (!ok)
+    uint32_t bytes = 0;
+    const struct type *t = find_type(d[0] == '<' || d[0] == '|' ? d + 1 : d, c->any, &bytes);
+    if (!t || (bytes > 1 && d[0] != '<' && t->type != NPY_BYTES))
         return error_set(
             c->e, ERROR_INPUT,
             "%s: elements of type '%s', booleans, integers or floats of 2, 4 or 8 bytes "
             "are expected",
             c->path, d);
-    ret->item_bytes = (uint32_t)size;
-    ret->type = type[0] == 'f'   ? NPY_FLOAT
-                : type[0] == 'i' ? NPY_INT
-                : type[0] == 'u' ? NPY_UINT
-                                 : NPY_BOOL;
+    ret->item_bytes = bytes;
+    ret->type = t->type;
     return 0;
 }
 
@@ -180,31 +203,49 @@ static int check_size(struct npy *a, uint64_t bytes, const char *path, struct er
     return 0;
 }
 
-int npy_parse(const uint8_t *bytes, uint64_t size, const char *path, struct npy *ret,
-              struct error *e)
+enum { BEFORE_LENGTH = MAGIC_BYTES + VERSION_BYTES };
+
+uint64_t npy_header_bytes(const uint8_t *bytes, uint64_t size)
 {
-    struct cursor c = {.path = path, .e = e};
+    if (size < BEFORE_LENGTH + 4 || memcmp(bytes, magic, MAGIC_BYTES))
+        return 0;
+    uint64_t begin = BEFORE_LENGTH + (bytes[MAGIC_BYTES] == 1 ? 2 : 4), length = 0;
+    for (uint64_t k = begin; k-- > BEFORE_LENGTH;)
+        length = length << 8 | bytes[k];
+    return begin + length;
+}
+
+static int parse(const uint8_t *bytes, uint64_t size, struct cursor c, struct npy *ret)
+{
     struct npy a = {0};
-    if (size < MAGIC_BYTES + VERSION_BYTES || memcmp(bytes, magic, MAGIC_BYTES))
+    if (size < BEFORE_LENGTH || memcmp(bytes, magic, MAGIC_BYTES))
         return fail(&c, "it does not begin as one");
     uint8_t version = bytes[MAGIC_BYTES];
     if (version < 1 || version > 3)
-        return error_set(e, ERROR_INPUT, "%s: version %u of .npy, 1 to 3 is expected", path,
+        return error_set(c.e, ERROR_INPUT, "%s: version %u of .npy, 1 to 3 is expected", c.path,
                          version);
-    uint64_t begin = MAGIC_BYTES + VERSION_BYTES + (version == 1 ? 2 : 4), length = 0;
-    if (size < begin)
+    uint64_t end = npy_header_bytes(bytes, size);
+    if (!end || end > size)
         return fail(&c, "it ends inside the header");
-    for (uint64_t k = begin; k-- > MAGIC_BYTES + VERSION_BYTES;)
-        length = length << 8 | bytes[k];
-    if (length > size - begin)
-        return fail(&c, "it ends inside the header");
-    c.at = (const char *)bytes + begin;
-    c.end = c.at + length;
-    if (read_header(&c, &a) < 0 || check_size(&a, size - begin - length, path, e) < 0)
+    c.at = (const char *)bytes + BEFORE_LENGTH + (version == 1 ? 2 : 4);
+    c.end = (const char *)bytes + end;
+    if (read_header(&c, &a) < 0 || check_size(&a, size - end, c.path, c.e) < 0)
         return -1;
-    a.data = bytes + begin + length;
+    a.data = bytes + end;
     *ret = a;
     return 0;
+}
+
+int npy_parse(const uint8_t *bytes, uint64_t size, const char *path, struct npy *ret,
+              struct error *e)
+{
+    return parse(bytes, size, (struct cursor){.path = path, .e = e}, ret);
+}
+
+int npy_parse_any(const uint8_t *bytes, uint64_t size, const char *path, struct npy *ret,
+                  struct error *e)
+{
+    return parse(bytes, size, (struct cursor){.path = path, .e = e, .any = true}, ret);
 }
 
 /* IEEE half to double, subnormals, infinities and NaN included. */

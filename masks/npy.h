@@ -8,8 +8,18 @@
 #include <stdint.h>
 
 enum { NPY_MAX_RANK = 8 };
-/* NPY_BFLOAT never stands in a .npy; readers of other containers use the type with it. */
-enum npy_type { NPY_BOOL, NPY_INT, NPY_UINT, NPY_FLOAT, NPY_BFLOAT };
+/* NPY_BFLOAT never occurs in a .npy; readers of other containers use the type with it. The last three are only for
+   npy_parse_any. */
+enum npy_type {
+    NPY_BOOL,
+    NPY_INT,
+    NPY_UINT,
+    NPY_FLOAT,
+    NPY_BFLOAT,
+    NPY_COMPLEX,
+    NPY_BYTES, /* 'S': item_bytes characters */
+    NPY_TEXT,  /* 'U': item_bytes / 4 code points */
+};
 
 struct npy {
     enum npy_type type;
@@ -23,6 +33,14 @@ struct npy {
 
 int npy_parse(const uint8_t *bytes, uint64_t size, const char *path, struct npy *ret,
               struct error *e);
+
+/* Also accepts complex numbers, long doubles (16 bytes) and strings. `size` is that of the whole .npy; of `bytes` only
+   the header is read. */
+int npy_parse_any(const uint8_t *bytes, uint64_t size, const char *path, struct npy *ret,
+                  struct error *e);
+
+/* Bytes of the header, magic included; 0 where the `size` first bytes do not say (12 do) or are no .npy. */
+uint64_t npy_header_bytes(const uint8_t *bytes, uint64_t size);
 
 /* Element at a flat C-order index, converted; Fortran order is undone by the caller through
    npy_index. Integers beyond 2^53 lose digits as doubles do. */

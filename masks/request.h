@@ -12,6 +12,8 @@ struct mask_request {
     const char *tensor; /* --tensor, or null */
     bool dam, border;   /* --dam, --border */
     bool has_threshold, has_keep;
+    bool has_hops; /* --hops: the mask is a graph, whose nodes see those within `hops` steps */
+    uint32_t hops;
     double threshold, keep; /* active where > threshold; keep percent per head */
 };
 

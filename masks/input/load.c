@@ -3,6 +3,7 @@
 #include "masks/input/load.h"
 #include "masks/base/file.h"
 #include "masks/base/memory.h"
+#include "masks/graph/graph.h"
 #include "masks/language/gallery.h"
 #include "masks/language/language.h"
 #include "masks/readers/readers.h"
@@ -11,15 +12,21 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-enum suffix { SUFFIX_NONE, SUFFIX_MASK, SUFFIX_NPY, SUFFIX_SAFETENSORS, SUFFIX_MKB };
+enum suffix {
+    SUFFIX_NONE,
+    SUFFIX_MASK,
+    SUFFIX_NPY,
+    SUFFIX_NPZ,
+    SUFFIX_SAFETENSORS,
+    SUFFIX_MKB
+};
 
 static const struct {
     const char *text;
     enum suffix suffix;
 } suffixes[] = {
-    {".mask", SUFFIX_MASK},
-    {".npy", SUFFIX_NPY},
-    {".safetensors", SUFFIX_SAFETENSORS},
+    {".mask", SUFFIX_MASK}, {".npy", SUFFIX_NPY},
+    {".npz", SUFFIX_NPZ},   {".safetensors", SUFFIX_SAFETENSORS},
     {".mkb", SUFFIX_MKB},
 };
 
@@ -96,8 +103,8 @@ static void refuse_file(const char *name, struct error *e)
         error_set(e, ERROR_INPUT,
                   "%s: is a directory, a file is expected, such as %s/mask.mask", name, name);
     else
-        error_set(e, ERROR_INPUT, "%s: a mask file ends in .mask, .npy, .safetensors or .mkb",
-                  name);
+        error_set(e, ERROR_INPUT,
+                  "%s: a mask file ends in .mask, .npy, .npz, .safetensors or .mkb", name);
 }
 
 static struct mask *read_expression(const struct mask_request *r, struct error *e)
@@ -128,6 +135,8 @@ static struct mask *read_named(const struct mask_request *r, mask_mkb_reader rea
     case SUFFIX_NPY:
     case SUFFIX_SAFETENSORS:
         return read_array(r, e);
+    case SUFFIX_NPZ:
+        return sparse_read(r->name, e);
     case SUFFIX_MKB:
         if (read_mkb)
             return read_mkb(r->name, e);
@@ -150,6 +159,8 @@ struct mask *mask_load(const struct mask_request *r, mask_mkb_reader read_mkb, s
     if (check_options(r, find_suffix(r->name), e) < 0)
         return NULL;
     struct mask *m = read_named(r, read_mkb, e);
+    if (m && r->has_hops)
+        replace(&m, mask_hops(m, r->hops, e));
     if (m && r->n && r->n != m->n)
         replace(&m, mask_crop(m, r->n, e));
     if (m && r->layer >= 0 && r->layer >= m->layers) {

@@ -58,6 +58,17 @@ static int read_layer(const char *text, struct options *ret, struct error *e)
     return 0;
 }
 
+static int read_hops(const char *text, struct options *ret, struct error *e)
+{
+    uint64_t hops;
+    if (!whole_number(text, PATTERN_MAX_N, &hops))
+        return error_set(e, ERROR_INPUT, "--hops: '%s' is not a number in 0..%d", text,
+                         (int)PATTERN_MAX_N);
+    ret->hops = (uint32_t)hops;
+    ret->has_hops = true;
+    return 0;
+}
+
 #define AT(field) offsetof(struct options, field)
 /* clang-format off */
 const struct option_row option_rows[OPTION_COUNT] = {
@@ -70,6 +81,7 @@ const struct option_row option_rows[OPTION_COUNT] = {
     [OPTION_KEEP]      = {"keep", 0, "P", "Keep the largest P percent of a float file, per head", GROUP_MASK, VALUE_REAL, AT(keep), .given = AT(has_keep)},
     [OPTION_DAM]       = {"dam", 0, 0, "The file holds DAM parameters: alpha [H,n,n], [H,n-2] for each distance, or [H,n,2] logits for each; maybe with layers in front", GROUP_MASK, VALUE_FLAG, AT(dam)},
     [OPTION_BORDER]    = {"border", 0, 0, "With --dam: first and last row and column on", GROUP_MASK, VALUE_FLAG, AT(border)},
+    [OPTION_HOPS]      = {"hops", 0, "K", "The mask is a graph: a query sees all nodes within K steps, and itself", GROUP_MASK, VALUE_OWN, .read = read_hops},
 
     [OPTION_TARGET]    = {"target", 0, "T", "cpu, x86-64-v2, -v3, -v4, -bf16, -amx, sm_80, sm_90a, compute_80, cuda; a comma list for compile (default cpu)", GROUP_KERNEL, VALUE_TEXT, AT(target)},
     [OPTION_DTYPE]     = {"dtype", 0, "T", "f32, bf16, f16 or, on GPUs, tf32 (default: of the model in whose folder the mask is, else f32)", GROUP_KERNEL, VALUE_TEXT, AT(dtype)},
@@ -134,6 +146,8 @@ struct mask_request options_mask_request(const struct options *o, const char *na
         .tensor = o->tensor,
         .dam = o->dam,
         .border = o->border,
+        .has_hops = o->has_hops,
+        .hops = o->hops,
         .has_threshold = o->has_threshold,
         .has_keep = o->has_keep,
         .threshold = o->threshold,

@@ -20,6 +20,7 @@ enum option_id {
     OPTION_KEEP,
     OPTION_DAM,
     OPTION_BORDER,
+    OPTION_HOPS,
     /* the kernel */
     OPTION_TARGET,
     OPTION_DTYPE,
@@ -77,7 +78,7 @@ enum option_id {
 #define OPTIONS_MASK_ONE                                                               \
     (OPTION_BIT(OPTION_HEADS) | OPTION_BIT(OPTION_LAYER) | OPTION_BIT(OPTION_TENSOR) | \
      OPTION_BIT(OPTION_THRESHOLD) | OPTION_BIT(OPTION_KEEP) | OPTION_BIT(OPTION_DAM) | \
-     OPTION_BIT(OPTION_BORDER))
+     OPTION_BIT(OPTION_BORDER) | OPTION_BIT(OPTION_HOPS))
 #define OPTIONS_MASK (OPTION_BIT(OPTION_LENGTH) | OPTIONS_MASK_ONE)
 #define OPTIONS_KERNEL                                                                    \
     (OPTION_BIT(OPTION_TARGET) | OPTION_BIT(OPTION_DTYPE) | OPTION_BIT(OPTION_HEAD_DIM) | \
@@ -101,7 +102,8 @@ struct options {
     int64_t layer;
     const char *tensor;
     double threshold, keep;
-    bool has_threshold, has_keep, has_scale, dam, border;
+    bool has_threshold, has_keep, has_hops, has_scale, dam, border;
+    uint32_t hops;
 
     const char *target, *dtype, *transform, *machine, *family;
     struct calibration *calibration; /* stored for this machine, or null; main's */

@@ -160,7 +160,7 @@ def compile(mask, n: int | None = None, heads: int | None = None, head_dim: int 
 
     mask: what the command line takes (an expression, a gallery name, a file), a bool array [n, n], [H, n, n] or
     [L, H, n, n] of numpy or torch (L are layers: the sequences of a batch share the mask, and lengths or offsets of
-    attention() tell them apart), maskc.Runs, or FlexAttention's mask_mod or BlockMask. n: length; it crops a mask that has one.
+    attention() tell them apart), a matrix of scipy.sparse, maskc.Runs, or FlexAttention's mask_mod or BlockMask. n: length; it crops a mask that has one.
     heads: repeats a one-head mask. dtype: a name, or a dtype of torch or numpy. transform: "softmax" or
     "sparsegen=LAMBDA". dropout: the kernel can drop out probabilities. bias: "add" (scores + X) or "scale"
     (probabilities x X), with X [H, n, n] handed to attention(). target: "cpu", "cuda", "x86-64-v3,sm_90a", ...

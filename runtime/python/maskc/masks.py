@@ -7,7 +7,7 @@ import threading
 from ._library import Error
 from .arguments import check_dense, path_of, text_of
 from .hooks import is_torch
-from .runs import MOST_ARRAY, Runs, from_array
+from .runs import MOST_ARRAY, Runs, from_array, from_sparse
 
 LOCK = threading.Lock()
 FILES = {}  # texts of several lines, by where they were written; the folder lives as long as the process
@@ -18,6 +18,11 @@ BATCH_HINT = "The sequences of a batch share the mask; lengths= (padding) or off
 
 def is_block_mask(mask):
     return type(mask).__name__ == "BlockMask" and hasattr(mask, "mask_mod")
+
+
+def is_sparse(mask):
+    """A matrix or an array of scipy.sparse."""
+    return hasattr(mask, "tocsr") and hasattr(mask, "nnz")
 
 
 def is_mask_mod(mask):
@@ -32,6 +37,8 @@ def mask_argument(mask, n=None, heads=None):
         return path_of("mask", mask), None
     if isinstance(mask, Runs):
         return None, mask
+    if is_sparse(mask):
+        return None, from_sparse(mask)
     if is_block_mask(mask) or is_mask_mod(mask):
         from .flex import flex_runs
         return None, flex_runs(mask, n, heads)

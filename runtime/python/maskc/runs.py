@@ -95,6 +95,23 @@ def from_array(array):
     return build.finish(array.shape)
 
 
+def from_sparse(matrix):
+    """Of a square matrix of scipy.sparse; entries that are stored and 0 are off."""
+    import numpy
+    if len(matrix.shape) != 2 or matrix.shape[0] != matrix.shape[1] or not matrix.shape[0]:
+        raise Error(2, f"mask: shape {list(matrix.shape)}; a square matrix [n, n] is expected")
+    csr = matrix.tocsr(copy=True)
+    csr.sum_duplicates()
+    csr.eliminate_zeros()
+    key, at = csr.indices.astype(numpy.int64), csr.indptr.astype(numpy.int64)
+    begins = numpy.ones(len(key) + 1, bool)  # of entry k: a run begins with it; the last is no entry
+    begins[1:-1] = key[1:] != key[:-1] + 1
+    begins[at] = True
+    rows = numpy.concatenate(([0], numpy.cumsum(begins[:-1])))[at]
+    runs = numpy.stack((key[begins[:-1]], key[begins[1:]] + 1), 1)
+    return Runs((1, 1, *matrix.shape), rows, runs)
+
+
 def from_blocks(blocks, size):
     """Of a bool array [L, H, n / size, n / size] whose entries are blocks of size x size tokens."""
     import numpy
