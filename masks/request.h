@@ -14,6 +14,7 @@ struct mask_request {
     bool has_threshold, has_keep;
     bool has_hops; /* --hops: the mask is a graph, whose nodes see those within `hops` steps */
     uint32_t hops;
+    const char *order;      /* --order FILE.npy, or null: position p holds token order[p] */
     double threshold, keep; /* active where > threshold; keep percent per head */
 };
 

@@ -151,6 +151,10 @@ MASKC_API void maskc_kernel_info(const struct maskc_kernel *kernel, struct maskc
 /* What `maskc plan` prints; lives with the kernel. */
 MASKC_API const char *maskc_plan_text(const struct maskc_kernel *kernel);
 
+/* The order of a kernel compiled with --order, [length], or null: position p of Q, K, V and O holds token order[p]. The
+   caller permutes. Lives with the kernel. */
+MASKC_API const uint32_t *maskc_kernel_order(const struct maskc_kernel *kernel);
+
 /* ---- launch ---- */
 
 /* Element (b, i, h, d) is data[b * batch + i * row + h * head + d], strides in elements. All

@@ -4,6 +4,7 @@
 #include "masks/base/file.h"
 #include "masks/base/memory.h"
 #include "masks/graph/graph.h"
+#include "masks/graph/order.h"
 #include "masks/language/gallery.h"
 #include "masks/language/language.h"
 #include "masks/readers/readers.h"
@@ -154,6 +155,16 @@ static void replace(struct mask **m, struct mask *next)
     *m = next;
 }
 
+static struct mask *reorder(const struct mask *m, const char *path, struct error *e)
+{
+    uint32_t *order;
+    if (order_read(path, m->n, &order, e))
+        return NULL;
+    struct mask *ret = mask_permute(m, order, e);
+    free(order);
+    return ret;
+}
+
 struct mask *mask_load(const struct mask_request *r, mask_mkb_reader read_mkb, struct error *e)
 {
     if (check_options(r, find_suffix(r->name), e) < 0)
@@ -170,6 +181,8 @@ struct mask *mask_load(const struct mask_request *r, mask_mkb_reader read_mkb, s
     }
     if (m && r->layer >= 0)
         replace(&m, mask_layer(m, (uint32_t)r->layer, e));
+    if (m && r->order)
+        replace(&m, reorder(m, r->order, e));
     if (m && r->heads && r->heads != m->heads)
         replace(&m, mask_repeat_heads(m, r->heads, e));
     return m;

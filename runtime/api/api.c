@@ -93,6 +93,11 @@ void maskc_kernel_destroy(struct maskc_kernel *kernel)
 
 /* ---- query ---- */
 
+const uint32_t *maskc_kernel_order(const struct maskc_kernel *kernel)
+{
+    return kernel->artifact->order;
+}
+
 void maskc_kernel_info(const struct maskc_kernel *kernel, struct maskc_info *ret)
 {
     static const struct api_struct type = {"info", INFO_FIRST, sizeof *ret};

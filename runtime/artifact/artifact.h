@@ -55,7 +55,8 @@ struct artifact_plan {
 };
 
 struct artifact {
-    struct mask *mask;
+    struct mask *mask;     /* in the order of the kernel's positions */
+    const uint32_t *order; /* [n]: position p holds token order[p]; null: p */
     struct kernel_request request;
     struct artifact_plan plan[ARTIFACT_MAX_TARGETS];
     uint32_t n_plans;
@@ -74,5 +75,5 @@ int artifact_read(const uint8_t *bytes, uint64_t size, const char *path, struct 
                   struct error *e);
 void artifact_destroy(struct artifact *a);
 
-/* The mask of a kernel file: the reader that mask_load wants. */
+/* The mask of a kernel file, in the order of tokens: the reader that mask_load wants. */
 struct mask *artifact_read_mask(const char *path, struct error *e);

@@ -5,6 +5,7 @@
 #include "gen/family/cpu.h"
 #include "gen/key_shape.h"
 #include "masks/base/memory.h"
+#include "masks/graph/order.h"
 #include "masks/safetensors.h"
 #include "runtime/artifact/tables.h"
 #include <stdio.h>
@@ -179,6 +180,18 @@ static int read_request(struct reader *r, struct artifact *a)
     return result;
 }
 
+static int take_order(struct reader *r, struct artifact *a)
+{
+    uint64_t rows;
+    if (artifact_take(r, "mask/order", "U32", 0, &a->order, &rows) < 0)
+        return -1;
+    bool square = request_queries(&a->request, a->mask) == request_keys(&a->request, a->mask);
+    if (!a->order ||
+        (rows == a->mask->n && square && order_is_permutation(a->order, a->mask->n)))
+        return 0;
+    return error_set(r->e, ERROR_INPUT, "%s: 'mask/order' is no order of the mask", r->path);
+}
+
 static int read_all(struct reader *r, struct artifact *a, const uint8_t *bytes, uint64_t size)
 {
     if (read_identity(r, bytes, size) < 0 || read_request(r, a) < 0)
@@ -190,6 +203,8 @@ static int read_all(struct reader *r, struct artifact *a, const uint8_t *bytes, 
         return error_set(r->e, ERROR_INPUT,
                          "%s: its numbers of keys and key heads do not fit the mask", r->path);
     a->request.length = a->mask->n;
+    if (take_order(r, a) < 0)
+        return -1;
     if (artifact_read_plans(r, a) < 0 || read_targets(r, a) < 0)
         return -1;
     if (r->taken != r->file->n_tensors)
@@ -235,6 +250,20 @@ void artifact_destroy(struct artifact *a)
     free(a);
 }
 
+/* The mask in the order of tokens. */
+static struct mask *take_tokens(struct artifact *a, struct error *e)
+{
+    struct mask *m = a->mask;
+    if (a->order) {
+        uint32_t *position = order_invert(a->order, m->n);
+        m = mask_permute(m, position, e);
+        free(position);
+    } else {
+        a->mask = NULL;
+    }
+    return m;
+}
+
 struct mask *artifact_read_mask(const char *path, struct error *e)
 {
     struct file file;
@@ -243,8 +272,7 @@ struct mask *artifact_read_mask(const char *path, struct error *e)
     if (file_open(path, &file, e) < 0)
         return NULL;
     if (artifact_read(file.bytes, file.size, path, &a, e) == 0) {
-        m = a->mask;
-        a->mask = NULL;
+        m = take_tokens(a, e);
         artifact_destroy(a);
     }
     file_close(&file);

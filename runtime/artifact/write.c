@@ -195,6 +195,8 @@ uint8_t *artifact_write(const struct artifact *a, uint64_t *ret_size)
     safetensors_add_metadata(&w.file, "checksum", "00000000000000000000000000000000");
     add_json(&w, "features", kernel_request_json(&a->request));
     add_mask(&w, a->mask);
+    if (a->order)
+        add_tensor(&w, "mask/order", "U32", a->mask->n, 1, a->order);
     add_plans(&w, a);
     add_targets(&w, a);
     uint64_t size;

@@ -232,6 +232,7 @@ int kernel_compile(const struct compile_request *r, uint8_t **ret, uint64_t *ret
     request.request.length = r->mask->n;
     p->request = &request;
     p->artifact.mask = (struct mask *)r->mask;
+    p->artifact.order = r->order;
     p->artifact.request = request.request;
     p->artifact.n_targets = r->n_targets;
     int result = plan_all(p, e);

@@ -9,6 +9,7 @@
    and the C API. `targets` are table rows; `progress` (null: none) is told each step's name. */
 struct compile_request {
     const struct mask *mask;
+    const uint32_t *order; /* [n], in which the mask is, for the kernel file; or null */
     const struct target *const *targets;
     uint32_t n_targets;
     struct kernel_request request;

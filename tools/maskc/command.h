@@ -10,6 +10,7 @@
 
 int command_gallery(const struct options *o);
 int command_show(const struct options *o);
+int command_order(const struct options *o);
 int command_make(const struct options *o);
 int command_plan(const struct options *o);
 int command_snap(const struct options *o);

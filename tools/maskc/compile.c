@@ -2,6 +2,7 @@
 /* maskc compile: from a mask to a kernel file. */
 #include "runtime/compile/compile.h"
 #include "masks/base/file.h"
+#include "masks/graph/order.h"
 #include "runtime/base/cache.h"
 #include "tools/maskc/command.h"
 #include "tools/maskc/progress.h"
@@ -65,11 +66,20 @@ static int compile(const struct options *o, struct error *e)
         return error_set(e, ERROR_INPUT, "compile needs -o FILE.mkb");
     if (command_request(o, "cpu", target, &r, e))
         return -1;
+    if (o->order && o->kv_length)
+        return error_set(e, ERROR_INPUT,
+                         "--order is for as many keys as queries, without --kv-length");
     struct mask *m = options_kernel_mask(o, o->argument[0], o->length[0], 0, &r.request, e);
     if (!m)
         return -1;
+    uint32_t *order = NULL;
+    if (o->order && order_read(o->order, m->n, &order, e)) {
+        mask_destroy(m);
+        return -1;
+    }
     struct measured_plans measured;
     r.mask = m;
+    r.order = order;
     r.measured = command_measured(o, &measured);
     r.cache = cache_open(NULL);
     int code = kernel_compile(&r, &bytes, &size, e);
@@ -79,6 +89,7 @@ static int compile(const struct options *o, struct error *e)
     free(bytes);
     cache_close(r.cache);
     mask_destroy(m);
+    free(order);
     measured_finish(&measured);
     return code;
 }

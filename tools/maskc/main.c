@@ -35,6 +35,11 @@ static const struct command commands[] = {
      O(LENGTH) | O(HEADS) | O(LAYER) | O(TENSOR) | O(DAM) | O(BORDER) | O(BUDGET) | O(BUDGET_US) | O(RETAIN) | O(OBJECTIVE) |
      O(UNIFORM) | O(KEEP_ROWS) | O(MEASURE) | OPTIONS_KERNEL | O(BATCH) | O(THREADS) | O(CLOCK) | O(OUTPUT) | O(JSON),
      1, 1, command_snap},
+    {"order", "MASK", "an order of the tokens in which the mask is cheap",
+     "Writes whole numbers [n] to -o ORDER.npy: position p holds token ORDER[p]. `make` and `compile` take it with --order. "
+     "Times are predicted for forward and backward together, a one-head mask for 12 heads. "
+     "The mask as it is stays where no order is faster.",
+     (OPTIONS_MASK & ~O(ORDER)) | O(METHOD) | O(COORDINATES) | OPTIONS_KERNEL | O(BATCH) | O(THREADS) | O(OUTPUT) | O(JSON), 1, 1, command_order},
     {"emit", "MASK", "the source, compilable by hand", NULL,
      OPTIONS_MASK | OPTIONS_KERNEL | OPTIONS_KEYS | O(FAMILY) | O(OUTPUT), 1, 1, command_emit},
     {"compile", "MASK", "a kernel file", NULL,
@@ -137,7 +142,8 @@ static int take_model(const struct command *c, struct options *o)
     struct error e = {0};
     if (!(c->options & O(HEAD_DIM)) || c->max_arguments != 1)
         return 0;
-    const bool repeats = c->run == command_plan || c->run == command_snap;
+    const bool repeats =
+        c->run == command_plan || c->run == command_snap || c->run == command_order;
     if (options_take_model(o, o->argument[0], repeats, &e) < 0)
         return command_fail(&e);
     if (o->model_note && c->run != command_plan)

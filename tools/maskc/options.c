@@ -82,6 +82,9 @@ const struct option_row option_rows[OPTION_COUNT] = {
     [OPTION_DAM]       = {"dam", 0, 0, "The file holds DAM parameters: alpha [H,n,n], [H,n-2] for each distance, or [H,n,2] logits for each; maybe with layers in front", GROUP_MASK, VALUE_FLAG, AT(dam)},
     [OPTION_BORDER]    = {"border", 0, 0, "With --dam: first and last row and column on", GROUP_MASK, VALUE_FLAG, AT(border)},
     [OPTION_HOPS]      = {"hops", 0, "K", "The mask is a graph: a query sees all nodes within K steps, and itself", GROUP_MASK, VALUE_OWN, .read = read_hops},
+    [OPTION_ORDER]     = {"order", 0, "ORDER.npy", "Tokens in another order: position p holds token ORDER[p], as `order` finds it", GROUP_MASK, VALUE_TEXT, AT(order)},
+    [OPTION_METHOD]    = {"method", 0, "M", "rcm (reverse Cuthill-McKee), bisection, curve (Hilbert's, through --coordinates), or best (default): the one that is predicted to be the fastest", GROUP_MASK, VALUE_TEXT, AT(method)},
+    [OPTION_COORDINATES] = {"coordinates", 0, "X.npy", "Where the tokens are, [n, 1 to 3], for curve", GROUP_MASK, VALUE_TEXT, AT(coordinates)},
 
     [OPTION_TARGET]    = {"target", 0, "T", "cpu, x86-64-v2, -v3, -v4, -bf16, -amx, sm_80, sm_90a, compute_80, cuda; a comma list for compile (default cpu)", GROUP_KERNEL, VALUE_TEXT, AT(target)},
     [OPTION_DTYPE]     = {"dtype", 0, "T", "f32, bf16, f16 or, on GPUs, tf32 (default: of the model in whose folder the mask is, else f32)", GROUP_KERNEL, VALUE_TEXT, AT(dtype)},
@@ -148,6 +151,7 @@ struct mask_request options_mask_request(const struct options *o, const char *na
         .border = o->border,
         .has_hops = o->has_hops,
         .hops = o->hops,
+        .order = o->order,
         .has_threshold = o->has_threshold,
         .has_keep = o->has_keep,
         .threshold = o->threshold,

@@ -21,6 +21,7 @@ enum option_id {
     OPTION_DAM,
     OPTION_BORDER,
     OPTION_HOPS,
+    OPTION_ORDER,
     /* the kernel */
     OPTION_TARGET,
     OPTION_DTYPE,
@@ -43,6 +44,9 @@ enum option_id {
     OPTION_UNIFORM,
     OPTION_KEEP_ROWS,
     OPTION_MEASURE,
+    /* how order looks for one */
+    OPTION_METHOD,
+    OPTION_COORDINATES,
     /* the launch */
     OPTION_BATCH,
     OPTION_THREADS,
@@ -78,7 +82,7 @@ enum option_id {
 #define OPTIONS_MASK_ONE                                                               \
     (OPTION_BIT(OPTION_HEADS) | OPTION_BIT(OPTION_LAYER) | OPTION_BIT(OPTION_TENSOR) | \
      OPTION_BIT(OPTION_THRESHOLD) | OPTION_BIT(OPTION_KEEP) | OPTION_BIT(OPTION_DAM) | \
-     OPTION_BIT(OPTION_BORDER) | OPTION_BIT(OPTION_HOPS))
+     OPTION_BIT(OPTION_BORDER) | OPTION_BIT(OPTION_HOPS) | OPTION_BIT(OPTION_ORDER))
 #define OPTIONS_MASK (OPTION_BIT(OPTION_LENGTH) | OPTIONS_MASK_ONE)
 #define OPTIONS_KERNEL                                                                    \
     (OPTION_BIT(OPTION_TARGET) | OPTION_BIT(OPTION_DTYPE) | OPTION_BIT(OPTION_HEAD_DIM) | \
@@ -104,6 +108,7 @@ struct options {
     double threshold, keep;
     bool has_threshold, has_keep, has_hops, has_scale, dam, border;
     uint32_t hops;
+    const char *order, *method, *coordinates;
 
     const char *target, *dtype, *transform, *machine, *family;
     struct calibration *calibration; /* stored for this machine, or null; main's */

@@ -27,7 +27,8 @@ def attention(q, k, v, kernel: Kernel, layer: int = 0, lengths=None, starts=None
     q, k, v: [B, H, N, D] of torch, any strides with D contiguous, no copy; or packed [T, H, D] with offsets. numpy arrays
         too, forward alone. N may be less than the mask's length: its top-left corner is used. k and v have the heads and the
         number of rows that compile() was told by kv_heads and kv_length; query head h has key head h // (H // kv_heads).
-    kernel: of compile() or load(), for this dtype, H and D. layer: of a mask that differs by layer.
+    kernel: of compile() or load(), for this dtype, H and D. One of `maskc compile --order` is given whole sequences in the order of tokens;
+        they are brought to the kernel's order, and O and LSE back; dropout's draws are those of the kernel's positions. layer: of a mask that differs by layer.
     lengths: int [B], tokens of each sequence; rows beyond give 0. starts: int [B], the first position of each sequence
         (left padding); the mask begins there, and lengths counts from there. offsets: int [B + 1] of a packed batch.
     dropout_p, seed: of attention probabilities, with a kernel compiled with dropout; seed None: torch's generator draws it.

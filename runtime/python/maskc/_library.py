@@ -90,6 +90,7 @@ FUNCTIONS = {  # name: (result, arguments)
                                   POINTER(ErrorStruct)]),
     "maskc_kernel_destroy": (None, [c_void_p]),
     "maskc_kernel_info": (None, [c_void_p, POINTER(Info)]),
+    "maskc_kernel_order": (POINTER(c_uint32), [c_void_p]),
     "maskc_plan_text": (c_char_p, [c_void_p]),
     "maskc_workspace_bytes": (c_uint64, [c_void_p, POINTER(Launch)]),
     "maskc_run": (c_int, [c_void_p, POINTER(Launch), POINTER(ErrorStruct)]),

@@ -89,6 +89,15 @@ def check_dense(name, t, meta=False):
         raise Error(2, f"{name}: a {kind} tensor; a dense one is expected")
 
 
+def check_ordered(kernel, length, lengths, starts, offsets, key_lengths):
+    """Sequences of a kernel in another order are whole: a part of one is no corner of the mask."""
+    for name, value in (("lengths", lengths), ("starts", starts), ("offsets", offsets), ("key_lengths", key_lengths)):
+        if value is not None:
+            raise Error(2, f"{name}: not for a kernel that was compiled with --order, whose sequences all have {kernel.length} tokens")
+    if length != kernel.length:
+        raise Error(2, f"q: {length} tokens; a kernel that was compiled with --order takes all {kernel.length}")
+
+
 def check_kernel(kernel):
     """Anything but a Kernel is refused."""
     from .kernel import Kernel

@@ -5,7 +5,7 @@ import threading
 
 from . import _library as library
 from ._library import Error
-from .arguments import check_kernel
+from .arguments import check_kernel, check_ordered
 from .kernel import Kernel
 
 DTYPE = {"f32": "float32", "f16": "float16"}
@@ -137,6 +137,28 @@ def attention_numpy(q, k, v, kernel, layer, lengths, starts, offsets, dropout_p,
         check_kernel(kernel)
     if kernel.device.startswith("cuda"):
         raise Error(2, f"q: an array of numpy is on cpu, but the kernel was loaded for {kernel.device}: compile with target='cpu'")
+    if kernel.ordered:
+        return attention_ordered(q, k, v, kernel, layer, lengths, starts, offsets, dropout_p, seed, scale, bias, return_lse, key_lengths)
+    return attention_positions(q, k, v, kernel, layer, lengths, starts, offsets, dropout_p, seed, scale, bias, return_lse, key_lengths)
+
+
+def attention_ordered(q, k, v, kernel, layer, lengths, starts, offsets, dropout_p, seed, scale, bias, return_lse, key_lengths):
+    """Of a kernel in another order: of arrays brought to that order, and the outputs back."""
+    import numpy
+    check_shapes(q, k, v, kernel, False)
+    check_ordered(kernel, q.shape[2], lengths, starts, offsets, key_lengths)
+    order, bias = kernel.order, check_bias(bias, kernel)
+    back = numpy.argsort(order)
+    q, k, v = (a[:, :, order] for a in (q, k, v))
+    bias = bias if bias is None else bias[:, order][:, :, order]
+    out, lse = attention_positions(q, k, v, kernel, layer, None, None, None, dropout_p, seed, scale, bias, True, None)
+    out = out[:, :, back]
+    return (out, lse[:, :, back]) if return_lse else out
+
+
+def attention_positions(q, k, v, kernel, layer, lengths, starts, offsets, dropout_p, seed, scale, bias, return_lse, key_lengths):
+    """Of arrays in the order of the kernel's positions."""
+    import numpy
     packed = offsets is not None
     check_shapes(q, k, v, kernel, packed)
     check_numbers(kernel, layer, dropout_p, seed, scale)

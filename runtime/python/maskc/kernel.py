@@ -42,6 +42,7 @@ class Kernel:
         if not isinstance(data, bytes):
             raise TypeError(f"data: {type(data).__name__}; the bytes of a kernel file are expected")
         self._mask, self._op, self._name, self.torch_dtype = None, -1, None, None
+        self._order = None  # of a kernel in another order: (order, its inverse), of torch on the device once torch is there
         handle, began = c_void_p(), time.perf_counter()
         library.call("maskc_load_memory", data, len(data), encoded("device", device), byref(handle))
         self.load_s = time.perf_counter() - began
@@ -57,6 +58,7 @@ class Kernel:
         self.transform = f"sparsegen={getattr(i, 'lambda'):g}" if i.transform else "softmax"
         self.target, self.device = i.target.decode(), i.device.decode()
         self.default_scale = default_scale(self.head_dim)
+        self.ordered = bool(library.LIB.maskc_kernel_order(handle))
         if self.device == "cuda":
             self.device = f"cuda:{i.ordinal}"
         if "maskc.torch_op" in sys.modules:
@@ -99,6 +101,15 @@ class Kernel:
         return (library.LIB.maskc_plan_text(self._handle) or b"").decode()
 
     @property
+    def order(self):
+        """int64 [n], or None: position p of the kernel holds token order[p] (`maskc compile --order`). attention() takes tensors in the
+        order of tokens."""
+        if not self.ordered:
+            return None
+        import numpy
+        return numpy.ctypeslib.as_array(library.LIB.maskc_kernel_order(self._handle), (self.length,)).astype(numpy.int64)
+
+    @property
     def info(self) -> dict:
         """What the kernel was compiled for."""
         names = ("length", "heads", "kv_length", "kv_heads", "layers", "head_dim", "dtype", "transform", "dropout", "bias", "backward", "target", "device")
@@ -106,7 +117,7 @@ class Kernel:
 
     @property
     def mask(self):
-        """The mask, a numpy bool array [layers, heads, n, n]; with other keys than queries [layers, heads, n, kv_length]."""
+        """The mask, a numpy bool array [layers, heads, n, n], in the order of tokens; with other keys than queries [layers, heads, n, kv_length]."""
         if self._mask is None:
             with tempfile.TemporaryDirectory(prefix="maskc-") as folder:
                 path = os.path.join(folder, "kernel.mkb")

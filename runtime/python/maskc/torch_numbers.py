@@ -57,6 +57,9 @@ def number(kernel):
                 raise Error(3, "two kernels have the same number")
             kernel.freed_by(LIB.maskc_torch_forget, op)
             kernel.torch_dtype, kernel._name, BY_NUMBER[op] = DTYPES[kernel.dtype], str(op), kernel
+            if kernel.ordered:
+                order = torch.from_numpy(kernel.order)
+                kernel._order = order.to(kernel.device), order.argsort().to(kernel.device)
             kernel._op = op
     return kernel._op
 

@@ -7,7 +7,7 @@ from torch.autograd import forward_ad
 
 from . import hooks
 from ._library import Error
-from .arguments import check_dense, check_kernel
+from .arguments import check_dense, check_kernel, check_ordered
 from .kernel import Kernel
 from .torch_autograd import BELOW_AUTOGRAD, attend_traced, backward_op, differentiable, forward_op, raise_plain, refuse_vmap  # noqa: F401
 from .torch_numbers import number, retain
@@ -164,9 +164,29 @@ def attend_moved(starts, q, k, v, kernel, layer, lengths, dropout_p, seed, scale
     return shift(out, back), shift(lse, back) if sums else None
 
 
+def attend_ordered(q, k, v, kernel, bias, **others):
+    """attention() of a kernel in another order: of tensors brought to that order, and the outputs back."""
+    for name, t in zip("qkv", (q, k, v)):
+        if t.dim() != 4:
+            raise Error(2, f"{name}: shape {list(t.shape)}, [B, H, N, D] is expected")
+        check_ordered(kernel, t.shape[2], *(others[name] for name in ("lengths", "starts", "offsets", "key_lengths")))
+    to, back = kernel._order
+    if to.device != q.device:
+        raise Error(2, f"q: on {q.device}, but the kernel was loaded for {kernel.device}")
+    if bias is not None:
+        if bias.dim() != 3 or bias.shape[1:] != (kernel.length, kernel.length):
+            raise Error(2, f"bias: shape {list(bias.shape)}; [{kernel.heads}, {kernel.length}, {kernel.length}] is expected")
+        bias = bias.index_select(1, to).index_select(2, to)
+    q, k, v = (t.transpose(1, 2).index_select(1, to).transpose(1, 2) for t in (q, k, v))
+    made = attention(q, k, v, kernel, bias=bias, ordered=True, **others)
+    out, lse = made if others["return_lse"] else (made, None)
+    out = out.transpose(1, 2).index_select(1, back).transpose(1, 2)
+    return out if lse is None else (out, lse.index_select(2, back))
+
+
 def attention(q, k, v, kernel, layer=0, lengths=None, starts=None, offsets=None, dropout_p=0.0, seed=None, scale=None,
-              bias=None, return_lse=False, key_lengths=None):
-    """See maskc.attention."""
+              bias=None, return_lse=False, key_lengths=None, ordered=False):
+    """See maskc.attention. ordered: q, k, v and bias are in the kernel's order."""
     if not isinstance(q, torch.Tensor):
         from .arrays import attention_numpy
         return attention_numpy(q, k, v, kernel, layer, lengths, starts, offsets, dropout_p, seed, scale, bias, return_lse, key_lengths)
@@ -178,6 +198,9 @@ def attention(q, k, v, kernel, layer=0, lengths=None, starts=None, offsets=None,
         check_kernel(kernel)
     if kernel._op < 0:
         number(kernel)
+    if kernel.ordered and not ordered:
+        return attend_ordered(q, k, v, kernel, bias, layer=layer, lengths=lengths, starts=starts, offsets=offsets, dropout_p=dropout_p,
+                              seed=seed, scale=scale, return_lse=return_lse, key_lengths=key_lengths)
     scale = kernel.default_scale if scale is None else real("scale", scale)
     want = kernel.torch_dtype
     if q.dtype != want or k.dtype != want or v.dtype != want:
