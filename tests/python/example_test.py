@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Do runtime/python/examples run: faster_model.py, which draws what it says, and onnx_attention.py, whose operator refuses what is wrong? Does the
+"""Do runtime/python/examples run: faster_model.py, which draws what it says, mesh.py, whose ways agree, and onnx_attention.py, whose operator refuses what is wrong? Does the
 line of masks/README.md export a checkpoint of SparseBERT?"""
 import os
 import pathlib
@@ -10,7 +10,7 @@ import sys
 import tempfile
 import unittest
 
-from common import Case, cmocka_count, cpu_only, has, maskc, needs_transformers
+from common import Case, cmocka_count, cpu_only, has, has_operator, maskc, needs_transformers
 
 EXAMPLES = pathlib.Path(__file__).resolve().parents[2] / "runtime/python/examples"
 README = pathlib.Path(__file__).resolve().parents[2] / "masks/README.md"
@@ -29,6 +29,19 @@ class ExampleTest(Case):
             self.assertGreater(float(re.search(r"own mask differ by (\S+)", done.stdout)[1]), 0)
             for name in ["mask.png"] + ["times.png"] * has("matplotlib"):
                 self.assertEqual((pathlib.Path(folder) / name).read_bytes()[:4], b"\x89PNG")
+
+
+@cpu_only("the example runs on the CPU")
+@unittest.skipUnless(has_operator() and has("numpy"), "no operator of torch, or no numpy")
+class MeshTest(Case):
+    def test_ways_agree(self):
+        rivals = ["gather", "sparse", "dense"] + ["blocks"] * has("scipy")
+        done = subprocess.run([sys.executable, EXAMPLES / "mesh.py", "--subdivide", "2", "--hops", "2", "--heads", "1", "--head-dim", "16",
+                               "--repeats", "1", "--rivals", ",".join(rivals)], capture_output=True, text=True, check=False)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertIn("162 tokens", done.stdout)
+        for name in ["maskc, plain", "maskc, shuffled", "maskc, ordered", *rivals]:
+            self.assertRegex(done.stdout, rf"(?m)^{name} +\d+\.\d +\d+\.\d ")
 
 
 @cpu_only("the example runs on the CPU")
