@@ -32,7 +32,8 @@ static const struct {
      "expected: dense, none, "
      "causal, diagonal, distance, window, stride, local, summary, rows, "
      "columns, global, blocks, random, random_keys, random_global, first_global, "
-     "ring, file, logsparse, fairseq_fixed, star, strided, fixed, longformer, "
+     "ring, file, neighborhood, documents, sink, logsparse, fairseq_fixed, star, strided, "
+     "fixed, longformer, "
      "longformer_cls, bigbird"},
     {"Dense", "1:1: words are written in small letters, found 'D'"},
     {"dense + star", "1:7: unexpected '+', a word, a number or one of ( ) [ ] , : = | & - ~ is "

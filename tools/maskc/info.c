@@ -24,6 +24,8 @@ static void print_features(const struct artifact *a)
         printf("softmax");
     printf("%s%s", f->dropout ? ", dropout" : "", f->backward ? "" : ", forward only");
     printf(f->bias ? ", soft mask: %s\n" : "\n", bias_name(f->bias));
+    if (a->order)
+        printf("  tokens in the order of --order, which the file holds\n");
 }
 
 static uint64_t code_bytes(const struct artifact_target *t)

@@ -51,7 +51,7 @@ static const struct command commands[] = {
      O(DEVICE) | O(THREADS) | O(JSON), 1, 1, command_verify},
     {"run", "FILE.mkb", "a kernel on tensors from .npy files",
      "Writes out.npy, lse.npy and with --grad dq.npy, dk.npy, dv.npy (with --soft dsoft.npy), all f32, into the "
-     "folder of -o. "
+     "folder of -o. Of a kernel compiled with --order, tensors are in that order. "
      "A kernel file holds native code: running it is trusting it.",
      O(QUERY) | O(KEY) | O(VALUE) | O(GRAD) | O(SEQUENCE_LENGTHS) | O(OFFSETS) | O(SCALE) | O(DROPOUT) |
      O(SEED) | O(SAMPLES) | O(BIAS_ARRAY) | O(DIAGONALS) | O(LAYER) | O(DEVICE) | O(THREADS) | O(OUTPUT), 1, 1, command_run},
