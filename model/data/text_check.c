@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "model/data/text_check.h"
-#include "model/tokenizer/unicode.h"
+#include "model/tokenizer/base/unicode.h"
 #include <inttypes.h>
 #include <stdbool.h>
 #include <stdio.h>

@@ -2,8 +2,8 @@
 #include "model/score/answers.h"
 #include "masks/base/memory.h"
 #include "masks/base/text.h"
-#include "model/tokenizer/sigma.h"
-#include "model/tokenizer/unicode.h"
+#include "model/tokenizer/base/sigma.h"
+#include "model/tokenizer/base/unicode.h"
 #include <ctype.h>
 #include <stdbool.h>
 #include <stdlib.h>

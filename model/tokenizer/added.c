@@ -3,7 +3,7 @@
    whole. See AddedVocabulary of the library tokenizers. */
 #include "model/tokenizer/added.h"
 #include "masks/base/memory.h"
-#include "model/tokenizer/word_class.h"
+#include "model/tokenizer/base/word_class.h"
 #include <stdlib.h>
 #include <string.h>
 
@@ -71,21 +71,19 @@ static int add_pattern(struct added_tokens *a, uint32_t which, const char *patte
                            TRIE_MAX_NODES);
 }
 
-int added_index(struct added_tokens *a, const struct unicode *unicode,
-                const struct word_rules *rules, struct error *e)
+int added_index(struct added_tokens *a,
+                char *(*normalise)(const void *context, const char *text, uint32_t *ret_size),
+                const void *context, struct error *e)
 {
-    struct words w = {0};
-    const struct word_splitter s = {unicode, rules, NULL, NULL};
     int r = 0;
     for (uint32_t k = 0; k < a->count && r == 0; k++) {
         const struct added_token *t = &a->token[k];
         uint32_t size = (uint32_t)strlen(t->text);
-        if (t->flags.normalized)
-            words_normalise(&w, &s, t->text, 0, size);
-        r = t->flags.normalized ? add_pattern(a, k, w.bytes, w.size, e)
-                                : add_pattern(a, k, t->text, size, e);
+        char *pattern =
+            t->flags.normalized ? normalise(context, t->text, &size) : memory_text(t->text);
+        r = add_pattern(a, k, pattern, size, e);
+        free(pattern);
     }
-    words_finish(&w);
     return r;
 }
 

@@ -2,9 +2,8 @@
 /* Added tokens such as "[MASK]": found in the text before it is cut into words, as in the Rust library tokenizers. One
    that is not in the model's vocabulary is no WordPiece. */
 #pragma once
-#include "model/tokenizer/unicode.h"
-#include "model/tokenizer/vocabulary.h"
-#include "model/tokenizer/words.h"
+#include "model/tokenizer/base/unicode.h"
+#include "model/tokenizer/base/vocabulary.h"
 #include <stdbool.h>
 
 struct added_flags {
@@ -37,10 +36,11 @@ int added_add(struct added_tokens *a, struct vocabulary *v, const char *text, in
 const struct added_token *added_find(const struct added_tokens *a,
                                      const char *text); /* or null */
 
-/* Builds the patterns; call it after the last token. Fails if two of them are equal: tokenizers chooses one of them at
-   random. */
-int added_index(struct added_tokens *a, const struct unicode *unicode,
-                const struct word_rules *rules, struct error *e);
+/* Builds the patterns; call it after the last token. `normalise` gives the normalised text of a token, which is freed.
+   Fails if two patterns are equal: tokenizers chooses one of them at random. */
+int added_index(struct added_tokens *a,
+                char *(*normalise)(const void *context, const char *text, uint32_t *ret_size),
+                const void *context, struct error *e);
 void added_finish(struct added_tokens *a);
 
 struct added_search {

@@ -1,21 +1,19 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Added tokens are cut out of the raw text. The rest is split into words, and each word into its longest
-   pieces from the left. A word with a part that is no token is unknown as a whole. */
+/* Added tokens are cut out of the raw text. The rest is the model's. Special tokens come around it, and what is too long
+   is cut. */
 #include "masks/base/memory.h"
-#include "model/tokenizer/tokenizer.h"
+#include "model/tokenizer/encoding.h"
+#include "model/tokenizer/pipeline.h"
+#include "model/tokenizer/post.h"
 #include <stdlib.h>
 #include <string.h>
-
-struct encoding {
-    const struct tokenizer *tokenizer;
-    struct tokens *tokens;
-};
 
 void tokens_finish(struct tokens *t)
 {
     free(t->token_ids);
     free(t->span);
     words_finish(&t->words);
+    pipeline_destroy(t->memory);
     *t = (struct tokens){0};
 }
 
@@ -30,62 +28,40 @@ static inline void push(struct tokens *t, uint32_t token_id, uint32_t begin, uin
     t->span[t->count++] = (struct token_span){begin, end};
 }
 
-static void cut_word(void *context, const struct word *w)
+void encoding_push_text(struct encoding *in, uint32_t token_id, struct span source,
+                        const char *text, uint32_t size)
 {
-    const struct encoding *in = context;
-    const struct vocabulary *v = &in->tokenizer->vocabulary;
-    uint32_t start = in->tokens->count, size = 0;
-    bool known = w->chars <= in->tokenizer->rules.max_chars;
-    for (uint32_t at = 0; known && at < w->size; at += size) {
-        int32_t token_id =
-            trie_longest(at ? &v->follow : &v->begin, w->bytes + at, w->size - at, &size);
-        if (token_id < 0)
-            known = false;
-        else
-            push(in->tokens, (uint32_t)token_id, w->begin[at], w->end[at + size - 1]);
-    }
-    if (known)
-        return;
-    in->tokens->count = start;
-    push(in->tokens, in->tokenizer->unknown, w->first, w->last);
+    const struct post *p = in->tokenizer->post;
+    if (p->trims)
+        source = post_trim(p, in->text.bytes, source, post_blanks(text, size),
+                           in->tokens->count == in->first);
+    push(in->tokens, token_id, source.begin, source.end);
 }
 
-/* The words and normalised added tokens of text[from, to), in which no raw added token is. */
-static void encode_gap(struct encoding *in, const char *text, uint32_t from, uint32_t to)
+void encoding_push(struct encoding *in, uint32_t token_id, struct span source)
 {
-    const struct tokenizer *t = in->tokenizer;
-    const struct word_splitter splitter = {t->unicode, &t->rules, cut_word, in};
-    struct words *w = &in->tokens->words;
-    if (!t->added.has_normalized) {
-        words_split(w, &splitter, text, from, to);
+    if (!in->tokenizer->post->trims) {
+        push(in->tokens, token_id, source.begin, source.end);
         return;
     }
-    words_normalise(w, &splitter, text, from, to);
-    struct added_search m = {
-        .unicode = t->unicode, .text = w->bytes, .size = w->size, .normalized = true};
-    while (added_next(&t->added, &m)) {
-        words_cut(w, &splitter, m.done, m.begin);
-        if (m.begin < m.end)
-            push(in->tokens, m.token->token_id, w->begin[m.begin], w->end[m.end - 1]);
-        m.done = m.end;
-    }
-    words_cut(w, &splitter, m.done, w->size);
-    w->size = 0;
+    const char *text = in->tokenizer->vocabulary.token[token_id];
+    encoding_push_text(in, token_id, source, text, text ? (uint32_t)strlen(text) : 0);
 }
 
 static void encode_part(const struct tokenizer *t, struct text_part part, struct tokens *ret)
 {
-    struct encoding in = {t, ret};
+    struct encoding in = {t, ret, part, ret->count};
     struct added_search m = {.unicode = t->unicode, .text = part.bytes, .size = part.size};
     while (added_next(&t->added, &m)) {
         if (m.done < m.begin)
-            encode_gap(&in, part.bytes, m.done, m.begin);
+            t->kind->encode_gap(&in, m.done, m.begin);
         if (m.begin < m.end)
-            push(ret, m.token->token_id, m.begin, m.end);
+            encoding_push_text(&in, m.token->token_id, (struct span){m.begin, m.end},
+                               part.bytes + m.begin, m.end - m.begin);
         m.done = m.end;
     }
     if (m.done < part.size)
-        encode_gap(&in, part.bytes, m.done, part.size);
+        t->kind->encode_gap(&in, m.done, part.size);
 }
 
 struct share {
@@ -109,41 +85,58 @@ static struct share share_tokens(struct share n, uint32_t capacity,
     return first ? (struct share){rest, half} : (struct share){half, rest};
 }
 
-/* Cuts [CLS] A [SEP] B [SEP] to fewer tokens of A and B. */
-static void shorten(struct tokens *t, struct share n, struct share keep, bool pair)
+/* Moves tokens to an earlier place. */
+static void move(struct tokens *t, uint32_t to, uint32_t from, uint32_t count)
 {
-    uint32_t moved = 1 + keep.b; /* [SEP] and what stays of B */
-    memmove(t->token_ids + 1 + keep.a, t->token_ids + 1 + n.a, moved * sizeof *t->token_ids);
-    memmove(t->span + 1 + keep.a, t->span + 1 + n.a, moved * sizeof *t->span);
+    memmove(t->token_ids + to, t->token_ids + from, count * sizeof *t->token_ids);
+    memmove(t->span + to, t->span + from, count * sizeof *t->span);
+}
+
+/* Cuts to fewer tokens of A and B. */
+static void shorten(struct tokens *t, const struct layout *l, struct share n, struct share keep)
+{
+    uint32_t a = l->before + keep.a;
+    move(t, a, l->before + n.a, l->middle + keep.b);
+    move(t, a + l->middle + keep.b, t->count - l->after, l->after);
+    t->count = a + l->middle + keep.b + l->after;
     t->cut = true;
-    if (pair) {
-        uint32_t end = t->token_ids[t->count - 1];
-        t->count = keep.a + keep.b + 2;
-        push(t, end, 0, 0);
-    } else {
-        t->count = keep.a + 2;
-    }
+}
+
+static void add_specials(struct tokens *t, const struct layout *l, uint32_t first,
+                         uint32_t count)
+{
+    for (uint32_t k = first; k < first + count; k++)
+        push(t, l->token_id[k], 0, 0);
+}
+
+static void describe(struct tokens *t, const struct layout *l, struct share n)
+{
+    t->first_part = l->specials + (l->a_zero ? n.a : 0) + (l->b_zero ? n.b : 0);
+    t->head = l->before;
+    t->middle = l->middle;
+    t->second = l->before + n.a + l->middle;
+    t->tail = l->after;
 }
 
 void tokenizer_encode(const struct tokenizer *t, struct text_part a, struct text_part b,
                       uint32_t max_length, struct tokens *ret)
 {
+    const struct layout *l = b.bytes ? &t->post->pair : &t->post->single;
+    uint32_t specials = l->before + l->middle + l->after;
     struct share n = {0, 0};
-    bool pair = b.bytes != NULL;
     ret->count = 0;
     ret->cut = false;
-    push(ret, t->begin, 0, 0);
+    add_specials(ret, l, 0, l->before);
     encode_part(t, a, ret);
-    n.a = ret->count - 1;
-    push(ret, t->end, 0, 0);
-    if (pair) {
+    n.a = ret->count - l->before;
+    add_specials(ret, l, l->before, l->middle);
+    if (b.bytes)
         encode_part(t, b, ret);
-        n.b = ret->count - 2 - n.a;
-        push(ret, t->end, 0, 0);
-    }
-    struct share keep =
-        max_length ? share_tokens(n, max_length - (pair ? 3 : 2), t->compat) : n;
+    n.b = ret->count - l->before - n.a - l->middle;
+    add_specials(ret, l, l->before + l->middle, l->after);
+    uint32_t capacity = max_length > specials ? max_length - specials : 0;
+    struct share keep = max_length ? share_tokens(n, capacity, t->compat) : n;
     if (keep.a < n.a || keep.b < n.b)
-        shorten(ret, n, keep, pair);
-    ret->first_part = keep.a + 2;
+        shorten(ret, l, n, keep);
+    describe(ret, l, keep);
 }

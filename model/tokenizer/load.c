@@ -4,8 +4,11 @@
 #include "masks/base/memory.h"
 #include "model/checkpoint/json.h"
 #include "model/tokenizer/added_read.h"
+#include "model/tokenizer/encoding.h"
+#include "model/tokenizer/pipeline.h"
+#include "model/tokenizer/post.h"
 #include "model/tokenizer/settings.h"
-#include "model/tokenizer/tokenizer.h"
+#include "model/tokenizer/vocabulary_read.h"
 #include <stdlib.h>
 #include <string.h>
 
@@ -17,6 +20,21 @@ void tokenizer_destroy(struct tokenizer *t)
         return;
     added_finish(&t->added);
     vocabulary_finish(&t->vocabulary);
+    if (t->bpe)
+        bpe_finish(t->bpe);
+    if (t->unigram)
+        unigram_finish(t->unigram);
+    if (t->normalizers)
+        normalizers_finish(t->normalizers);
+    if (t->splitters)
+        splitters_finish(t->splitters);
+    if (t->post)
+        post_finish(t->post);
+    free(t->bpe);
+    free(t->unigram);
+    free(t->normalizers);
+    free(t->splitters);
+    free(t->post);
     free(t);
 }
 
@@ -26,29 +44,92 @@ int64_t tokenizer_find(const struct tokenizer *t, const char *token)
     return added ? added->token_id : vocabulary_find(&t->vocabulary, token);
 }
 
-/* Looks up the ids of the named tokens. */
-static int name_tokens(struct tokenizer *t, const struct tokenizer_settings *s, struct error *e)
+const char *tokenizer_kind_name(const struct tokenizer *t)
 {
-    uint32_t *token_id[] = {&t->unknown, &t->begin, &t->end};
-    t->mask = tokenizer_find(t, s->special[NAME_MASK].text);
-    int64_t pad = tokenizer_find(t, s->special[NAME_PAD].text);
-    t->pad = pad < 0 ? 0 : (uint32_t)pad;
-    for (int k = NAME_UNKNOWN; k <= NAME_END; k++) {
-        int64_t found = tokenizer_find(t, s->special[k].text);
-        if (found < 0)
-            return error_set(e, ERROR_INPUT, "the token %.60s is not in the vocabulary",
-                             s->special[k].text);
-        *token_id[k] = (uint32_t)found;
-    }
+    return t->kind->name;
+}
+
+/* What tokens are called where no file gives their names: BERT's way, else RoBERTa's. */
+static int64_t find_role(const struct tokenizer *t, const struct tokenizer_settings *s,
+                         enum special_name name)
+{
+    static const char *const names[NAME_COUNT][2] = {[NAME_UNKNOWN] = {"[UNK]", "<unk>"},
+                                                     [NAME_BEGIN] = {"[CLS]", "<s>"},
+                                                     [NAME_END] = {"[SEP]", "</s>"},
+                                                     [NAME_PAD] = {"[PAD]", "<pad>"},
+                                                     [NAME_MASK] = {"[MASK]", "<mask>"}};
+    const char *text = s->special[name].text;
+    int64_t found = tokenizer_find(t, text);
+    return found < 0 && !strcmp(text, names[name][0]) ? tokenizer_find(t, names[name][1])
+                                                      : found;
+}
+
+static int must_find(const struct tokenizer *t, const struct tokenizer_settings *s,
+                     enum special_name name, uint32_t *ret, struct error *e)
+{
+    int64_t found = find_role(t, s, name);
+    if (found < 0)
+        return error_set(e, ERROR_INPUT, "the token %.60s is not in the vocabulary",
+                         s->special[name].text);
+    *ret = (uint32_t)found;
     return 0;
 }
 
-static int finish(struct tokenizer *t, const struct tokenizer_settings *s,
-                  enum tokenizer_compat compat, struct error *e)
+/* The special tokens around texts: those of the file, or those with a role. */
+static int take_post(struct tokenizer *t, struct tokenizer_settings *s, struct error *e)
 {
-    bool google = compat == TOKENIZER_GOOGLE;
-    t->compat = compat;
-    t->max_length = s->max_length;
+    t->post = memory_copy(&s->post, sizeof s->post);
+    s->post = (struct post){0};
+    if (!t->post->given) {
+        if (must_find(t, s, NAME_BEGIN, &t->begin, e) < 0 ||
+            must_find(t, s, NAME_END, &t->end, e) < 0)
+            return -1;
+        post_build(t->post, t->begin, t->end, false);
+    }
+    if (post_largest(t->post) >= t->vocabulary.count)
+        return error_set(e, ERROR_INPUT,
+                         "post_processor: the token %u is not in the vocabulary",
+                         post_largest(t->post));
+    const struct layout *one = &t->post->single, *two = &t->post->pair;
+    t->begin = one->token_id[0];
+    t->end = one->token_id[one->before + one->after - 1];
+    t->specials = two->before + two->middle + two->after;
+    return 0;
+}
+
+/* Looks up the ids of the named tokens. */
+static int name_tokens(struct tokenizer *t, struct tokenizer_settings *s, struct error *e)
+{
+    int64_t pad = find_role(t, s, NAME_PAD), unknown = find_role(t, s, NAME_UNKNOWN);
+    t->mask = find_role(t, s, NAME_MASK);
+    t->pad = pad < 0 ? 0 : (uint32_t)pad;
+    t->unknown = unknown < 0 ? UINT32_MAX : (uint32_t)unknown;
+    if (t->unigram)
+        t->unknown = t->unigram->unknown;
+    if (t->bpe && t->bpe->unknown >= 0)
+        t->unknown = (uint32_t)t->bpe->unknown;
+    if (s->wordpiece && must_find(t, s, NAME_UNKNOWN, &t->unknown, e) < 0)
+        return -1;
+    return take_post(t, s, e);
+}
+
+static char *normalise(const void *context, const char *text, uint32_t *ret_size)
+{
+    const struct tokenizer *t = context;
+    uint32_t size = (uint32_t)strlen(text);
+    if (t->normalizers)
+        return pipeline_normalise(t->normalizers, text, size, ret_size);
+    struct words w = {0};
+    const struct word_splitter s = {t->unicode, &t->rules, NULL, NULL};
+    words_normalise(&w, &s, text, 0, size);
+    char *ret = memory_copy(w.bytes, w.size);
+    *ret_size = w.size;
+    words_finish(&w);
+    return ret;
+}
+
+static void take_rules(struct tokenizer *t, const struct tokenizer_settings *s, bool google)
+{
     t->rules = (struct word_rules){
         .clean = s->clean || google,
         .ideographs = s->ideographs || google,
@@ -57,39 +138,85 @@ static int finish(struct tokenizer *t, const struct tokenizer_settings *s,
         .google = google,
         .max_chars = google ? GOOGLE_MAX_CHARS : s->max_chars,
     };
+}
+
+/* RoBERTa's classes replace these settings of tokenizer.json. */
+static void take_roberta(struct tokenizer *t, const struct tokenizer_settings *s)
+{
+    if (!s->roberta || !t->bpe)
+        return;
+    if (s->prefix_space >= 0) {
+        splitters_prefix(t->splitters, s->prefix_space);
+        t->post->prefix = s->prefix_space;
+    }
+    if (s->trims >= 0)
+        t->post->trims = s->trims;
+}
+
+static int finish(struct tokenizer *t, struct tokenizer_settings *s,
+                  enum tokenizer_compat compat, struct error *e)
+{
+    bool google = compat == TOKENIZER_GOOGLE;
+    if (google && !s->wordpiece)
+        return error_set(e, ERROR_INPUT,
+                         "a %s vocabulary has no Google form: leave --tokenizer-compat out",
+                         t->kind->name);
+    t->compat = compat;
+    t->max_length = s->max_length;
+    take_rules(t, s, google);
     t->unicode = unicode_get(google ? UNICODE_GOOGLE : UNICODE_HF);
     if (added_read_settings(t, s, e) < 0 || name_tokens(t, s, e) < 0)
         return -1;
+    take_roberta(t, s);
     if (google) /* Google's tokenizer finds no added tokens in a text */
         added_finish(&t->added);
-    return added_index(&t->added, t->unicode, &t->rules, e);
+    return added_index(&t->added, normalise, t, e);
 }
 
-static int take_vocabulary(struct tokenizer *t, const json_t *json, struct error *e)
+static int read_wordpiece(struct tokenizer *t, struct tokenizer_settings *s, const json_t *json,
+                          struct error *e)
 {
-    const char *token;
-    json_t *token_id, *list = json_object_get(json_object_get(json, "model"), "vocab");
-    if (!json_object_size(list))
-        return error_set(e, ERROR_INPUT, "model.vocab: an object is expected");
-    json_object_foreach(list, token, token_id)
-    {
-        if (!json_is_integer(token_id) || json_integer_value(token_id) < 0)
-            return error_set(e, ERROR_INPUT, "model.vocab: '%.60s' has no number", token);
-        if (vocabulary_add(&t->vocabulary, token, strlen(token),
-                           (uint64_t)json_integer_value(token_id), e) < 0)
-            return error_prefix(e, "model.vocab");
-    }
-    return 0;
+    const json_t *list = json_object_get(json_object_get(json, "model"), "vocab");
+    if (settings_take_json(s, json, e) < 0 ||
+        vocabulary_read(&t->vocabulary, list, "model.vocab", e) < 0)
+        return -1;
+    return vocabulary_index(&t->vocabulary, s->prefix, e);
+}
+
+static int read_kind(struct tokenizer *t, struct tokenizer_settings *s, const json_t *json,
+                     struct error *e)
+{
+    s->wordpiece = false;
+    if (post_read(&s->post, json_object_get(json, "post_processor"), e) < 0)
+        return -1;
+    if (!s->post.given)
+        return error_set(e, ERROR_INPUT,
+                         "no post_processor with special tokens, RobertaProcessing or "
+                         "TemplateProcessing is expected");
+    return t->kind->read(t, json, e);
 }
 
 static int read_json(struct tokenizer *t, struct tokenizer_settings *s, const json_t *json,
                      struct error *e)
 {
     const json_t *added = json_object_get(json, "added_tokens");
-    if (settings_take_json(s, json, e) < 0 || take_vocabulary(t, json, e) < 0 ||
-        vocabulary_index(&t->vocabulary, s->prefix, e) < 0)
+    const json_t *type = json_object_get(json_object_get(json, "model"), "type");
+    const struct tokenizer_kind *kinds[] = {&tokenizer_bpe, &tokenizer_unigram};
+    for (size_t k = 0; k < sizeof kinds / sizeof *kinds; k++)
+        if (json_is_string(type) && !strcmp(json_string_value(type), kinds[k]->name))
+            t->kind = kinds[k];
+    int r = t->kind == &tokenizer_wordpiece ? read_wordpiece(t, s, json, e)
+                                            : read_kind(t, s, json, e);
+    if (r < 0)
         return -1;
     return added_read_list(t, added, e) < 0 ? error_prefix(e, "added_tokens") : 0;
+}
+
+static struct tokenizer *start(void)
+{
+    struct tokenizer *t = memory_new(1, sizeof *t);
+    t->kind = &tokenizer_wordpiece;
+    return t;
 }
 
 static int parse_text(struct tokenizer *t, const char *bytes, size_t size, const char *name,
@@ -113,16 +240,44 @@ static int read_text(struct tokenizer *t, const char *folder, struct error *e)
     return r;
 }
 
+bool tokenizer_exists(const char *folder)
+{
+    return path_exists(folder, "tokenizer.json") || path_exists(folder, "vocab.txt") ||
+           (path_exists(folder, "vocab.json") && path_exists(folder, "merges.txt"));
+}
+
+/* vocab.json and merges.txt of RoBERTa. */
+static int read_merges(struct tokenizer *t, struct tokenizer_settings *s, const char *folder,
+                       struct error *e)
+{
+    struct file f;
+    char *path = path_join(folder, "merges.txt");
+    json_t *vocabulary = json_read(folder, "vocab.json", e);
+    int r = vocabulary ? file_open(path, &f, e) : -1;
+    t->kind = &tokenizer_bpe;
+    s->wordpiece = false;
+    if (r == 0) {
+        r = bpe_read_files(t, vocabulary, (const char *)f.bytes, f.size, e);
+        file_close(&f);
+        if (r < 0)
+            error_prefix(e, "%s", folder);
+    }
+    json_decref(vocabulary);
+    free(path);
+    return r;
+}
+
 static int read_tokens(struct tokenizer *t, struct tokenizer_settings *s, const char *folder,
                        struct error *e)
 {
     json_t *json;
-    if (!path_exists(folder, "tokenizer.json") && !path_exists(folder, "vocab.txt"))
+    if (!tokenizer_exists(folder))
         return error_set(e, ERROR_INPUT, "%s: no tokenizer.json and no vocab.txt", folder);
     if (json_read_optional(folder, "tokenizer.json", &json, e) < 0)
         return -1;
     if (!json)
-        return read_text(t, folder, e);
+        return path_exists(folder, "vocab.txt") ? read_text(t, folder, e)
+                                                : read_merges(t, s, folder, e);
     int r = read_json(t, s, json, e);
     json_decref(json);
     return r < 0 ? error_prefix(e, "%s/tokenizer.json", folder) : 0;
@@ -143,7 +298,7 @@ static int read_extra(struct tokenizer_settings *s, const char *folder, const ch
 struct tokenizer *tokenizer_load(const char *folder, enum tokenizer_compat compat,
                                  struct error *e)
 {
-    struct tokenizer *t = memory_new(1, sizeof *t);
+    struct tokenizer *t = start();
     struct tokenizer_settings s = settings_default();
     int r = read_tokens(t, &s, folder, e);
     if (r == 0)
@@ -177,7 +332,7 @@ static struct tokenizer *finish_new(struct tokenizer *t, struct tokenizer_settin
 struct tokenizer *tokenizer_new(const char *vocabulary, size_t size, bool cased,
                                 enum tokenizer_compat compat, struct error *e)
 {
-    struct tokenizer *t = memory_new(1, sizeof *t);
+    struct tokenizer *t = start();
     struct tokenizer_settings s = settings_default();
     s.lowercase = !cased;
     int r = parse_text(t, vocabulary, size, "vocabulary", e);
@@ -190,7 +345,7 @@ struct tokenizer *tokenizer_parse(const char *json, size_t size, enum tokenizer_
     json_t *object = json_parse(json, size, "tokenizer.json", e);
     if (!object)
         return NULL;
-    struct tokenizer *t = memory_new(1, sizeof *t);
+    struct tokenizer *t = start();
     struct tokenizer_settings s = settings_default();
     int r = read_json(t, &s, object, e);
     json_decref(object);

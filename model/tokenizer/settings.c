@@ -20,7 +20,14 @@ enum { MAX_WORD_CHARS = 100000 };
 struct tokenizer_settings settings_default(void)
 {
     struct tokenizer_settings s = {
-        .clean = true, .ideographs = true, .lowercase = true, .max_chars = 100};
+        .wordpiece = true,
+        .clean = true,
+        .ideographs = true,
+        .lowercase = true,
+        .max_chars = 100,
+        .prefix_space = -1,
+        .trims = -1,
+    };
     for (int k = 0; k < NAME_COUNT; k++)
         s.special[k].text = memory_text(special_names[k].text);
     s.prefix = memory_text("##");
@@ -35,6 +42,7 @@ void settings_finish(struct tokenizer_settings *s)
         free(s->extra[k].text);
     free(s->extra);
     free(s->prefix);
+    post_finish(&s->post);
     json_decref(s->decoder);
     json_decref(s->added_map);
     *s = (struct tokenizer_settings){0};
@@ -60,7 +68,7 @@ static int refuse(struct error *e, const char *part, const json_t *value, const 
                      type_of(value), expected);
 }
 
-static int take_strip(struct tokenizer_settings *s, const json_t *from, struct error *e)
+int settings_take_accents(struct tokenizer_settings *s, const json_t *from, struct error *e)
 {
     const json_t *value = json_object_get(from, "strip_accents");
     if (!value)
@@ -77,7 +85,7 @@ static int take_normalizer(struct tokenizer_settings *s, const json_t *n, struct
         json_take_bool(n, "handle_chinese_chars", &s->ideographs, e) < 0 ||
         json_take_bool(n, "lowercase", &s->lowercase, e) < 0)
         return error_prefix(e, "normalizer");
-    return take_strip(s, n, e) < 0 ? error_prefix(e, "normalizer") : 0;
+    return settings_take_accents(s, n, e) < 0 ? error_prefix(e, "normalizer") : 0;
 }
 
 static int take_model(struct tokenizer_settings *s, const json_t *m, struct error *e)
@@ -114,8 +122,8 @@ static bool is_id(const char *id, const char *expected)
     return id && !strcmp(id, expected);
 }
 
-/* [CLS] A [SEP] and [CLS] A [SEP] B [SEP]. */
-static int take_template(struct tokenizer_settings *s, const json_t *p, struct error *e)
+/* Takes the names of [CLS] A [SEP] and [CLS] A [SEP] B [SEP]. False: it is another template. */
+static bool take_template(struct tokenizer_settings *s, const json_t *p)
 {
     const json_t *one = json_object_get(p, "single"), *two = json_object_get(p, "pair");
     const char *begin = template_id(one, 0, "SpecialToken", 0);
@@ -128,12 +136,10 @@ static int take_template(struct tokenizer_settings *s, const json_t *p, struct e
               is_id(template_id(two, 3, "Sequence", 1), "B") &&
               is_id(template_id(two, 4, "SpecialToken", 1), end);
     if (!ok)
-        return error_set(e, ERROR_INPUT,
-                         "post_processor: [CLS] A [SEP] and [CLS] A [SEP] B [SEP] with the "
-                         "types 0 and 1 are expected");
+        return false;
     replace(&s->special[NAME_BEGIN].text, begin);
     replace(&s->special[NAME_END].text, end);
-    return 0;
+    return true;
 }
 
 /* BertProcessing: {"sep": ["[SEP]", 102], "cls": ["[CLS]", 101]}. */
@@ -152,11 +158,11 @@ static int take_post(struct tokenizer_settings *s, const json_t *p, struct error
 {
     if (!p || json_is_null(p))
         return 0;
-    if (!strcmp(type_of(p), "TemplateProcessing"))
-        return take_template(s, p, e);
+    if (!strcmp(type_of(p), "TemplateProcessing") && take_template(s, p))
+        return 0;
     if (!strcmp(type_of(p), "BertProcessing"))
         return take_processing(s, p, e);
-    return refuse(e, "post_processor", p, "TemplateProcessing or BertProcessing");
+    return post_read(&s->post, p, e);
 }
 
 int settings_take_json(struct tokenizer_settings *s, const json_t *tokenizer, struct error *e)
@@ -254,46 +260,4 @@ bool settings_have_role(const struct tokenizer_settings *s, const char *text)
         if (s->extra[k].text && !strcmp(s->extra[k].text, text))
             return true;
     return false;
-}
-
-static int check_class(const json_t *config, struct error *e)
-{
-    static const char *const known[] = {"BertTokenizer",           "BertTokenizerFast",
-                                        "DistilBertTokenizer",     "DistilBertTokenizerFast",
-                                        "PreTrainedTokenizerFast", "TokenizersBackend"};
-    const char *name = NULL;
-    if (json_take_text(config, "tokenizer_class", &name, e) < 0)
-        return -1;
-    for (size_t k = 0; name && k < sizeof known / sizeof *known; k++)
-        if (!strcmp(name, known[k]))
-            return 0;
-    return !name ? 0
-                 : error_set(e, ERROR_INPUT,
-                             "tokenizer_class '%.60s' is not supported, BertTokenizer is "
-                             "expected",
-                             name);
-}
-
-int settings_take_config(struct tokenizer_settings *s, const json_t *config, struct error *e)
-{
-    bool basic = true;
-    if (check_class(config, e) < 0 ||
-        json_take_bool(config, "do_lower_case", &s->lowercase, e) < 0 ||
-        json_take_bool(config, "tokenize_chinese_chars", &s->ideographs, e) < 0 ||
-        json_take_bool(config, "do_basic_tokenize", &basic, e) < 0 ||
-        take_strip(s, config, e) < 0 ||
-        json_take_limit(config, "model_max_length", &s->max_length, e) < 0)
-        return -1;
-    if (!basic)
-        return error_set(e, ERROR_INPUT, "do_basic_tokenize false is not supported");
-    if (json_array_size(json_object_get(config, "never_split")))
-        return error_set(e, ERROR_INPUT, "never_split is not supported");
-    const char *side = "right";
-    if (json_take_text(config, "truncation_side", &side, e) < 0)
-        return -1;
-    if (strcmp(side, "right") != 0)
-        return error_set(e, ERROR_INPUT,
-                         "truncation_side '%.60s' is not supported, right is expected", side);
-    s->decoder = json_incref(json_object_get(config, "added_tokens_decoder"));
-    return settings_take_special(s, config, e);
 }

@@ -3,6 +3,7 @@
 #pragma once
 #include "masks/base/error.h"
 #include "model/tokenizer/added.h"
+#include "model/tokenizer/post.h"
 #include <jansson.h>
 #include <stdbool.h>
 #include <stdint.h>
@@ -16,13 +17,18 @@ struct special_setting {
 };
 
 struct tokenizer_settings {
+    bool wordpiece; /* false: the settings of BERT's normalizer do not count */
     bool clean, ideographs, lowercase, strip_accents;
     bool strip_given; /* false: accents are stripped where letters are lowered */
     uint32_t max_chars, max_length;
     struct special_setting special[NAME_COUNT]; /* "[UNK]" .. */
     struct special_setting *extra;
     uint32_t n_extra, extra_capacity;
-    char *prefix;      /* "##" */
+    char *prefix;     /* "##" */
+    struct post post; /* where the file gives more than BERT's [CLS] A [SEP] B [SEP] */
+    bool roberta;     /* tokenizer_class is RoBERTa's: its config decides the two below */
+    int prefix_space,
+        trims;         /* add_prefix_space and trim_offsets of the config; -1: not given */
     json_t *decoder;   /* added_tokens_decoder of tokenizer_config.json, or null */
     json_t *added_map; /* added_tokens.json, or null */
 };
@@ -31,11 +37,14 @@ struct tokenizer_settings settings_default(void);
 void settings_finish(struct tokenizer_settings *s);
 
 /* Each reads what the object says over the values of *s. What is not supported is refused by name. */
+/* tokenizer.json of WordPiece. */
 int settings_take_json(struct tokenizer_settings *s, const json_t *tokenizer, struct error *e);
 int settings_take_config(struct tokenizer_settings *s, const json_t *config, struct error *e);
 int settings_take_special(struct tokenizer_settings *s, const json_t *map, struct error *e);
 int settings_take_added(struct tokenizer_settings *s, const json_t *map, struct error *e);
 
+/* strip_accents. */
+int settings_take_accents(struct tokenizer_settings *s, const json_t *from, struct error *e);
 /* lstrip, rstrip, single_word and normalized of an added token. */
 int settings_take_flags(struct added_flags *ret, const json_t *token, struct error *e);
 /* True if a file gives this token a role. */

@@ -6,7 +6,7 @@
 #include "masks/base/memory.h"
 #include "masks/base/text.h"
 #include "model/tokenizer/tokenizer.h"
-#include "model/tokenizer/train.h"
+#include "model/tokenizer/train/train.h"
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Writes model/tokenizer/hf_classes.h: which code points the Rust `tokenizers` library drops, splits
+"""Writes model/tokenizer/base/hf_classes.h: which code points the Rust `tokenizers` library drops, splits
 or strips, asked one by one. Its tables are old and frozen, so they are kept as they are instead of
 being derived from a Unicode library that moves on.
 
-usage: unicode_classes.py > model/tokenizer/hf_classes.h        (pip install tokenizers)
+usage: unicode_classes.py > model/tokenizer/base/hf_classes.h        (pip install tokenizers)
 """
 import sys
 import tokenizers

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* maskbert vocab: a vocabulary from the text on stdin. */
 #include "masks/base/file.h"
-#include "model/tokenizer/train.h"
+#include "model/tokenizer/train/train.h"
 #include "tools/maskbert/command.h"
 #include "tools/maskbert/input.h"
 #include <stdio.h>

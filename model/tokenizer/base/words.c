@@ -2,15 +2,12 @@
 /* A code point passes clean -> ideograph -> (lower) -> decompose -> order -> mark -> lower -> put; ASCII
    takes a short cut. Order and alignments follow the Rust library to the letter: after reordering,
    the k-th code point that began a source character takes the k-th source character's place. */
-#include "model/tokenizer/words.h"
+#include "model/tokenizer/base/words.h"
 #include "masks/base/memory.h"
-#include "model/tokenizer/sigma.h"
+#include "model/tokenizer/base/aligned.h"
+#include "model/tokenizer/base/sigma.h"
 #include <stdlib.h>
 #include <string.h>
-
-struct span {
-    uint32_t begin, end;
-};
 
 struct held {
     uint32_t point;

@@ -4,7 +4,7 @@
 #pragma once
 #include "masks/base/error.h"
 #include "masks/base/text.h"
-#include "model/tokenizer/words.h"
+#include "model/tokenizer/base/words.h"
 
 struct vocabulary_trainer_options {
     uint32_t size;           /* tokens in all */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* A join touches only the words that hold the pair: every pair has a list of them. The heap of pairs by count
    is corrected lazily, when its top is out of date. See join.h. */
-#include "model/tokenizer/join.h"
+#include "model/tokenizer/train/join.h"
 #include "masks/base/memory.h"
 #include <stdbool.h>
 #include <stdlib.h>

@@ -2,7 +2,7 @@
 /* The joining step of WordPiece training: again and again the most frequent pair of neighbouring symbols
    becomes a symbol. */
 #pragma once
-#include "model/tokenizer/counts.h"
+#include "model/tokenizer/train/counts.h"
 
 /* A word as symbols; it grows shorter as they are joined. */
 struct spelling {

@@ -2,7 +2,7 @@
 /* Tokens and their ids: the lines of vocab.txt, counted from 0, or what tokenizer.json lists. */
 #pragma once
 #include "masks/base/error.h"
-#include "model/tokenizer/trie.h"
+#include "model/tokenizer/base/trie.h"
 #include <stddef.h>
 
 enum { VOCABULARY_MAX_TOKENS = 1 << 22 };
@@ -23,8 +23,10 @@ int vocabulary_add(struct vocabulary *v, const char *token, size_t size, uint64_
 int vocabulary_parse(struct vocabulary *ret, const char *bytes, size_t size, const char *path,
                      struct error *e);
 
-/* Fills the tries with the tokens so far; those that are added later are no pieces. `prefix` is "##". */
+/* Fills the tries with the tokens so far; those that are added later are no pieces. `prefix` is "##"; null: no piece
+   follows another one, and `follow` stays empty. */
 int vocabulary_index(struct vocabulary *v, const char *prefix, struct error *e);
 int64_t vocabulary_find(const struct vocabulary *v,
                         const char *token); /* a piece; -1: not there */
+int64_t vocabulary_find_part(const struct vocabulary *v, const char *token, uint32_t size);
 void vocabulary_finish(struct vocabulary *v);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The classes of utf8proc, which has Unicode 15, and what Unicode 16 adds to them. */
-#include "model/tokenizer/word_class.h"
+#include "model/tokenizer/base/word_class.h"
 #include <stddef.h>
 #include <utf8proc.h>
 

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Words are counted, sorted (so that the order of the text does not matter), cut into characters, and joined
    (join.h). */
-#include "model/tokenizer/train.h"
+#include "model/tokenizer/train/train.h"
 #include "masks/base/memory.h"
-#include "model/tokenizer/join.h"
+#include "model/tokenizer/train/join.h"
 #include <stdlib.h>
 #include <string.h>
 

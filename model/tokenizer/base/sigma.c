@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The rule Final_Sigma of the Unicode standard (3.13) within a word; see sigma.h. */
-#include "model/tokenizer/sigma.h"
-#include "model/tokenizer/unicode.h"
+#include "model/tokenizer/base/sigma.h"
+#include "model/tokenizer/base/unicode.h"
 #include <stdbool.h>
 #include <stddef.h>
 #include <utf8proc.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* All edges are in one open hash table, keyed by node and byte: nothing is sorted, and a walk costs one probe
    for each byte. */
-#include "model/tokenizer/trie.h"
+#include "model/tokenizer/base/trie.h"
 #include "masks/base/memory.h"
 #include <stdlib.h>
 
@@ -76,4 +76,11 @@ int32_t trie_longest(const struct trie *t, const char *bytes, uint32_t size, uin
         }
     }
     return best;
+}
+
+uint32_t trie_step(const struct trie *t, uint32_t node, uint8_t byte, int32_t *ret_value)
+{
+    uint32_t to = t->n_edges ? t->edge[slot_of(t, node << 8 | byte)].to : 0;
+    *ret_value = to ? t->value[to] : -1;
+    return to;
 }

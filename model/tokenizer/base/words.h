@@ -3,7 +3,7 @@
    removal of accents, lower case, then words at whitespace and around punctuation. Every byte of a
    word knows the source bytes it came from, as HuggingFace's alignments do. */
 #pragma once
-#include "model/tokenizer/unicode.h"
+#include "model/tokenizer/base/unicode.h"
 #include <stdbool.h>
 #include <stddef.h>
 

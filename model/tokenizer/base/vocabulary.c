@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "model/tokenizer/vocabulary.h"
+#include "model/tokenizer/base/vocabulary.h"
 #include "masks/base/memory.h"
-#include "model/tokenizer/unicode.h"
+#include "model/tokenizer/base/unicode.h"
 #include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
@@ -62,7 +62,7 @@ int vocabulary_parse(struct vocabulary *ret, const char *bytes, size_t size, con
 
 int vocabulary_index(struct vocabulary *v, const char *prefix, struct error *e)
 {
-    size_t skip = strlen(prefix);
+    size_t skip = prefix ? strlen(prefix) : 0;
     bool empty = false;
     for (uint32_t k = 0; k < v->count; k++) {
         const char *token = v->token[k];
@@ -71,7 +71,7 @@ int vocabulary_index(struct vocabulary *v, const char *prefix, struct error *e)
             continue;
         v->pieces += vocabulary_find(v, token) < 0;
         int r = trie_add(&v->begin, token, (uint32_t)strlen(token), (int32_t)k);
-        if (r == 0 && !strncmp(token, prefix, skip) && token[skip])
+        if (r == 0 && prefix && !strncmp(token, prefix, skip) && token[skip])
             r = trie_add(&v->follow, token + skip, (uint32_t)strlen(token + skip), (int32_t)k);
         if (r < 0)
             return error_set(e, ERROR_INPUT,
@@ -85,9 +85,14 @@ int vocabulary_index(struct vocabulary *v, const char *prefix, struct error *e)
 
 int64_t vocabulary_find(const struct vocabulary *v, const char *token)
 {
-    uint32_t size = 0, length = (uint32_t)strlen(token);
-    int32_t token_id = trie_longest(&v->begin, token, length, &size);
-    return token_id >= 0 && size == length ? token_id : -1;
+    return vocabulary_find_part(v, token, (uint32_t)strlen(token));
+}
+
+int64_t vocabulary_find_part(const struct vocabulary *v, const char *token, uint32_t size)
+{
+    uint32_t length = 0;
+    int32_t token_id = trie_longest(&v->begin, token, size, &length);
+    return token_id >= 0 && length == size ? token_id : -1;
 }
 
 void vocabulary_finish(struct vocabulary *v)

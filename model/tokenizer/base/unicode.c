@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* utf8proc has decompositions, categories and lower case. Where the Rust library's older tables differ,
    hf_classes.h decides. See unicode.h. */
-#include "model/tokenizer/unicode.h"
+#include "model/tokenizer/base/unicode.h"
 #include <pthread.h>
 #include <stdbool.h>
 #include <stddef.h>
@@ -10,7 +10,7 @@
 struct point_range {
     uint32_t first, last;
 };
-#include "model/tokenizer/hf_classes.h"
+#include "model/tokenizer/base/hf_classes.h"
 
 #define COUNT(array) (sizeof(array) / sizeof *(array))
 

@@ -24,3 +24,6 @@ void trie_finish(struct trie *t);
    *ret_size; -1: none. */
 int32_t trie_longest(const struct trie *t, const char *bytes, uint32_t size,
                      uint32_t *ret_size);
+
+/* The node that the byte leads to from a node; 0: none. *ret_value is the value of the entry that ends there, or -1. */
+uint32_t trie_step(const struct trie *t, uint32_t node, uint8_t byte, int32_t *ret_value);

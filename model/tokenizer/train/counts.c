@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "model/tokenizer/counts.h"
+#include "model/tokenizer/train/counts.h"
 #include "masks/base/memory.h"
 #include <stdlib.h>
 #include <string.h>

@@ -1,0 +1,14 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What a model makes of a piece: tokens, each with its bytes of the piece. */
+#pragma once
+#include <stdint.h>
+
+struct symbol {
+    uint32_t token_id, begin, end;
+};
+
+/* Zeroed: empty. Memory is kept from call to call. */
+struct symbols {
+    struct symbol *list;
+    uint32_t count, capacity;
+};
