@@ -134,6 +134,8 @@ int model_check_target(const char *folder, const char *from, const char *const *
 {
     static const char *const read[] = {"tokenizer.json",
                                        "vocab.txt",
+                                       "vocab.json",
+                                       "merges.txt",
                                        "tokenizer_config.json",
                                        "special_tokens_map.json",
                                        "added_tokens.json",

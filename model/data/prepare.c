@@ -35,15 +35,13 @@ static struct shard_header base_header(const struct prepare_options *o)
                                  .seed = o->seed};
 }
 
-/* Bit t: token t begins with "##" and goes on. */
+/* Bit t: token t goes on with a word: tokenizer_follows(). */
 static uint8_t *list_follows(const struct tokenizer *t)
 {
     uint8_t *bits = memory_new((t->vocabulary.count + 7u) / 8, 1);
-    for (uint32_t k = 0; k < t->vocabulary.count; k++) {
-        const char *token = t->vocabulary.token[k];
-        if (token && !strncmp(token, "##", 2) && token[2])
+    for (uint32_t k = 0; k < t->vocabulary.count; k++)
+        if (tokenizer_follows(t, k))
             bits[k / 8] |= (uint8_t)(1u << k % 8);
-    }
     return bits;
 }
 

@@ -10,7 +10,7 @@
      u16 or u32 token[tokens]      u16 where the vocabulary has less than 65536 tokens
    and in .samples
      struct sample_record sample[samples]
-     u8 follows[(vocabulary + 7) / 8]   bit t: token t follows in a word ("##")
+     u8 follows[(vocabulary + 7) / 8]   bit t: token t follows in a word (tokenizer_follows())
    with zeros up to the next multiple of 8 behind each array. Reading checks all of it: versions, sizes, both sums,
    ascending offsets, ids below the vocabulary, records inside the tokens. */
 #pragma once

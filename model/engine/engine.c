@@ -34,7 +34,7 @@ static int check_parts(const char *folder, const struct engine *g, struct error 
 static int read_tokenizer(const char *folder, enum tokenizer_compat compat, struct engine *g,
                           struct error *e)
 {
-    if (!path_exists(folder, "tokenizer.json") && !path_exists(folder, "vocab.txt"))
+    if (!tokenizer_exists(folder))
         return 0;
     g->tokenizer = tokenizer_load(folder, compat, e);
     if (!g->tokenizer)

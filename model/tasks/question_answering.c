@@ -12,8 +12,8 @@
 enum { ANSWER_TOKENS = 30 }; /* as in BERT's run_squad.py */
 
 struct window {
-    uint32_t text, question; /* tokens before the text's */
-    uint64_t at;             /* of its first token in token_ids and span */
+    uint32_t text, question, end; /* tokens before the text's, and with them */
+    uint64_t at;                  /* of its first token in token_ids and span */
 };
 
 struct answer {
@@ -26,35 +26,34 @@ struct answer {
     struct task_spans *ret;
 };
 
-static void add_token(struct answer *a, uint32_t token_id, struct token_span span)
+static void add_tokens(struct answer *a, const struct tokens *t, uint32_t first, uint32_t count)
 {
-    uint64_t count = a->tokens;
-    *MEMORY_PUSH(a->b.token_ids, a->tokens, a->token_ids_capacity) = token_id;
-    *MEMORY_PUSH(a->b.span, count, a->span_capacity) = span;
+    for (uint32_t k = first; k < first + count; k++) {
+        uint64_t spans = a->tokens;
+        *MEMORY_PUSH(a->b.token_ids, a->tokens, a->token_ids_capacity) = t->token_ids[k];
+        *MEMORY_PUSH(a->b.span, spans, a->span_capacity) = t->span[k];
+    }
 }
 
 /* The tokens first .. first + count of t's second part. */
 static void add_window(struct answer *a, uint32_t text, const struct tokens *t,
                        uint32_t question, uint32_t first, uint32_t count)
 {
-    uint32_t windows = a->b.texts, last = t->count - 1;
+    uint32_t windows = a->b.texts, all = question + count + t->tail;
     *MEMORY_PUSH(a->window, windows, a->window_capacity) =
-        (struct window){text, question, a->tokens};
+        (struct window){text, question, question + count, a->tokens};
     *MEMORY_PUSH(a->b.sequence, a->b.texts, a->sequence_capacity) =
-        (struct sequence){NULL, question + count + 1, question};
-    for (uint32_t k = 0; k + 1 < question; k++)
-        add_token(a, t->token_ids[k], t->span[k]);
-    add_token(a, t->token_ids[t->first_part - 1], t->span[t->first_part - 1]);
-    for (uint32_t k = 0; k < count; k++)
-        add_token(a, t->token_ids[t->first_part + first + k],
-                  t->span[t->first_part + first + k]);
-    add_token(a, t->token_ids[last], t->span[last]);
+        (struct sequence){NULL, all, t->first_part < t->count ? question : all};
+    add_tokens(a, t, 0, question - t->middle);
+    add_tokens(a, t, t->second - t->middle, t->middle);
+    add_tokens(a, t, t->second + first, count);
+    add_tokens(a, t, t->count - t->tail, t->tail);
 }
 
 static void add_text(struct answer *a, uint32_t text, const struct tokens *t)
 {
-    struct windows w =
-        windows_begin(a->most, a->overlap, t->first_part, t->count - t->first_part - 1);
+    struct windows w = windows_begin(a->most - (t->tail - 1), a->overlap, t->second,
+                                     t->count - t->second - t->tail);
     uint32_t first, count;
     while (windows_next(&w, &first, &count))
         add_window(a, text, t, w.question, first, count);
@@ -85,7 +84,7 @@ static void read_window(struct answer *a, uint32_t k, const float *logit)
 {
     const struct window *w = &a->window[k];
     const struct token_span *span = a->b.span + w->at;
-    uint32_t end = a->b.sequence[k].count - 1;
+    uint32_t end = w->end;
     float none = logit[0] + logit[1];
     for (uint32_t i = w->question; i < end; i++)
         for (uint32_t j = i; j < end && j < i + ANSWER_TOKENS; j++)

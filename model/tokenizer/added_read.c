@@ -110,7 +110,7 @@ int added_read_settings(struct tokenizer *t, const struct tokenizer_settings *s,
     if (s->decoder ? read_decoder(t, s->decoder, e) < 0 : s->added_map && read_map(t, s, e) < 0)
         return -1;
     for (int k = 0; k < NAME_COUNT; k++)
-        if (add_role(t, &s->special[k], true, e) < 0)
+        if ((s->wordpiece || s->special[k].given) && add_role(t, &s->special[k], true, e) < 0)
             return -1;
     for (uint32_t k = 0; k < s->n_extra; k++)
         if (add_role(t, &s->extra[k], false, e) < 0)

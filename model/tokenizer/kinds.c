@@ -89,6 +89,20 @@ static int read_unigram(struct tokenizer *t, const json_t *json, struct error *e
     return 0;
 }
 
+bool tokenizer_follows(const struct tokenizer *t, uint32_t token_id)
+{
+    static const char *const blanks[] = {"\xc4\xa0", "\xe2\x96\x81"};
+    const char *token = t->vocabulary.token[token_id];
+    if (!token)
+        return false;
+    if (t->kind == &tokenizer_wordpiece)
+        return !strncmp(token, "##", 2) && token[2];
+    for (size_t k = 0; k < sizeof blanks / sizeof *blanks; k++)
+        if (!strncmp(token, blanks[k], strlen(blanks[k])))
+            return false;
+    return !added_find(&t->added, token);
+}
+
 static void encode_bpe(const struct tokenizer *t, const char *bytes, uint32_t size,
                        struct pipeline_memory *m)
 {

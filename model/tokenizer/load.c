@@ -128,13 +128,22 @@ static char *normalise(const void *context, const char *text, uint32_t *ret_size
     return ret;
 }
 
+static bool has_lowercase(const struct tokenizer *t)
+{
+    bool found = false;
+    for (uint32_t k = 0; k < t->normalizers->count; k++)
+        found |= t->normalizers->list[k].kind == NORMALIZER_LOWERCASE;
+    return found;
+}
+
 static void take_rules(struct tokenizer *t, const struct tokenizer_settings *s, bool google)
 {
     t->rules = (struct word_rules){
         .clean = s->clean || google,
         .ideographs = s->ideographs || google,
-        .lowercase = s->lowercase,
-        .strip_accents = s->strip_given && !google ? s->strip_accents : s->lowercase,
+        .lowercase = s->wordpiece ? s->lowercase : has_lowercase(t),
+        .strip_accents = s->wordpiece &&
+                         (s->strip_given && !google ? s->strip_accents : s->lowercase),
         .google = google,
         .max_chars = google ? GOOGLE_MAX_CHARS : s->max_chars,
     };

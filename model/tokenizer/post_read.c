@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { MAX_SPECIALS = 64 };
+enum { MAX_SPECIALS = 2, MAX_COUNT = 3 * MAX_SPECIALS }; /* in one place, in all */
 
 /* A template while it is read. */
 struct reading {
@@ -26,14 +26,16 @@ static const char *type_of(const json_t *json)
 static int add_id(struct reading *r, const json_t *number)
 {
     struct layout *l = r->layout;
+    uint32_t *place = r->parts == 0 ? &l->before : r->parts == 1 ? &l->middle : &l->after;
     uint32_t count = l->before + l->middle + l->after;
     json_int_t token_id = json_is_integer(number) ? json_integer_value(number) : -1;
     if (token_id < 0 || token_id >= VOCABULARY_MAX_TOKENS)
         return error_set(r->e, ERROR_INPUT, "a special token without a number");
-    if (count == MAX_SPECIALS)
-        return error_set(r->e, ERROR_INPUT, "more than %d special tokens", MAX_SPECIALS);
+    if (*place == MAX_SPECIALS)
+        return error_set(r->e, ERROR_INPUT, "more than %d special tokens in a row",
+                         MAX_SPECIALS);
     l->token_id[count] = (uint32_t)token_id;
-    *(r->parts == 0 ? &l->before : r->parts == 1 ? &l->middle : &l->after) += 1;
+    *place += 1;
     l->specials += !r->is_one;
     return 0;
 }
@@ -79,7 +81,7 @@ static int take_part(struct reading *r, const json_t *entry)
 static int take_template(struct reading *r, const json_t *list, uint32_t parts)
 {
     struct layout *l = r->layout;
-    l->token_id = memory_new(MAX_SPECIALS, sizeof *l->token_id);
+    l->token_id = memory_new(MAX_COUNT, sizeof *l->token_id);
     for (size_t k = 0; k < json_array_size(list); k++) {
         const json_t *entry = json_array_get(list, k);
         const json_t *special = json_object_get(entry, "SpecialToken");

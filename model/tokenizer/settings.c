@@ -198,6 +198,7 @@ static int take_role(struct special_setting *ret, const char *key, const json_t 
     if (json_is_object(value) && settings_take_flags(&ret->flags, value, e) < 0)
         return error_prefix(e, "%s", key);
     replace(&ret->text, json_string_value(content));
+    ret->given = true;
     return 0;
 }
 

@@ -14,6 +14,7 @@ enum special_name { NAME_UNKNOWN, NAME_BEGIN, NAME_END, NAME_PAD, NAME_MASK, NAM
 struct special_setting {
     char *text;
     struct added_flags flags;
+    bool given; /* by a file; else it is BERT's */
 };
 
 struct tokenizer_settings {

@@ -57,6 +57,10 @@ int64_t tokenizer_find(const struct tokenizer *t, const char *token);
 /* "WordPiece", "BPE" or "Unigram". */
 const char *tokenizer_kind_name(const struct tokenizer *t);
 
+/* True for a token that goes on with the word of the token before it: of WordPiece one that begins with "##", else one that
+   is no added token and does not begin with a blank (U+0120 or U+2581). */
+bool tokenizer_follows(const struct tokenizer *t, uint32_t token_id);
+
 struct token_span {
     uint32_t begin, end; /* bytes of the own part of the text; 0, 0 for [CLS] and [SEP] */
 };

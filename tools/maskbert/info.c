@@ -56,7 +56,8 @@ static json_t *tokenizer_json(const struct tokenizer *t)
 {
     if (!t)
         return json_null();
-    return json_pack("{s:i, s:b, s:b, s:i}", "tokens", (int)t->vocabulary.count, "lowercase",
+    return json_pack("{s:s, s:i, s:b, s:b, s:i}", "model", tokenizer_kind_name(t), "tokens",
+                     (int)t->vocabulary.count, "lowercase",
                      t->rules.lowercase, "strip_accents", t->rules.strip_accents, "max_length",
                      (int)t->max_length);
 }
@@ -145,7 +146,7 @@ static void print_text(const struct model *m, const char *folder)
     print_parts(&m->weights, ~m->weights.new_parts, "  has: ");
     print_parts(&m->weights, m->weights.new_parts, "  lacks: ");
     if (t)
-        printf("  tokenizer: %u tokens, %s%s\n", t->vocabulary.count,
+        printf("  tokenizer: %s, %u tokens, %s%s\n", tokenizer_kind_name(t), t->vocabulary.count,
                t->rules.lowercase ? "uncased" : "cased",
                t->rules.strip_accents ? ", accents stripped" : "");
     else
@@ -176,7 +177,7 @@ static int read_model(const char *folder, struct model *m, struct error *e)
         if (!m->mask)
             return -1;
     }
-    if (!path_exists(folder, "tokenizer.json") && !path_exists(folder, "vocab.txt"))
+    if (!tokenizer_exists(folder))
         return 0;
     m->tokenizer = tokenizer_load(folder, TOKENIZER_HF, e);
     if (!m->tokenizer)

@@ -87,7 +87,26 @@ static struct tokenizer *read_file(const char *path, enum tokenizer_compat compa
     return t;
 }
 
-static struct tokenizer *read_vocabulary(const struct options *o, struct error *e)
+/* Samples are [CLS] A [SEP], or [CLS] A [SEP] B [SEP] where B has type 1. */
+static int check_tokenizer(const struct tokenizer *t, const struct options *o, bool pairs,
+                           struct error *e)
+{
+    const struct text_part text = {"", 0}, none = {0};
+    struct tokens k = {0};
+    tokenizer_encode(t, text, pairs ? text : none, 0, &k);
+    bool fits = k.head == 1 && k.tail == 1 &&
+                (!pairs || (k.middle == 1 && k.first_part == k.second));
+    tokens_finish(&k);
+    if (t->mask < 0)
+        return error_set(e, ERROR_INPUT, "%s: has no [MASK], which training needs",
+                         o->vocabulary);
+    return fits ? 0
+                : error_set(e, ERROR_INPUT, "%s: its special tokens are not %s%s", o->vocabulary,
+                            pairs ? "[CLS] A [SEP] B [SEP] with types 0 and 1" : "[CLS] A [SEP]",
+                            pairs ? ": --pairing full makes samples of one part" : "");
+}
+
+static struct tokenizer *read_vocabulary(const struct options *o, bool pairs, struct error *e)
 {
     enum tokenizer_compat compat;
     struct stat status;
@@ -96,8 +115,7 @@ static struct tokenizer *read_vocabulary(const struct options *o, struct error *
     bool folder = stat(o->vocabulary, &status) == 0 && S_ISDIR(status.st_mode);
     struct tokenizer *t =
         folder ? tokenizer_load(o->vocabulary, compat, e) : read_file(o->vocabulary, compat, e);
-    if (t && t->mask < 0) {
-        error_set(e, ERROR_INPUT, "%s: has no [MASK], which training needs", o->vocabulary);
+    if (t && check_tokenizer(t, o, pairs, e) < 0) {
         tokenizer_destroy(t);
         return NULL;
     }
@@ -155,7 +173,7 @@ int command_prep(const struct options *o)
     struct prepare_stats stats = {0};
     if (read_options(o, &p, &e) < 0)
         return command_fail(&e);
-    struct tokenizer *t = read_vocabulary(o, &e);
+    struct tokenizer *t = read_vocabulary(o, p.pairing == PAIRING_NEXT, &e);
     if (!t)
         return command_fail(&e);
     p.tokenizer = t;

@@ -126,13 +126,15 @@ static void add_window(struct task_reader *r, uint32_t question, uint32_t first,
                        struct answer_place a)
 {
     const struct tokens *t = &r->tokens;
-    const uint32_t all = question + count + 1, at = t->first_part + first;
+    const uint32_t all = question + count + t->tail, at = t->second + first;
     uint32_t begin, end, *token_id = memory_new(all, sizeof *token_id);
-    memcpy(token_id, t->token_ids, (question - 1) * sizeof *token_id);
-    token_id[question - 1] = t->token_ids[t->first_part - 1];
+    memcpy(token_id, t->token_ids, (question - t->middle) * sizeof *token_id);
+    memcpy(token_id + question - t->middle, t->token_ids + t->second - t->middle,
+           t->middle * sizeof *token_id);
     memcpy(token_id + question, t->token_ids + at, count * sizeof *token_id);
-    token_id[all - 1] = t->token_ids[t->count - 1];
-    task_samples_add(r->to, token_id, all, question);
+    memcpy(token_id + question + count, t->token_ids + t->count - t->tail,
+           t->tail * sizeof *token_id);
+    task_samples_add(r->to, token_id, all, t->first_part < t->count ? question : all);
     find_rows(t->span + at, question, count, a, &begin, &end);
     for (uint32_t k = 0; r->set->labelled && k < all; k++)
         task_samples_label(
@@ -147,8 +149,9 @@ void encode_question(struct task_reader *r, const struct task_example *x)
                    longest = r->from->longest;
     uint32_t first, count;
     tokenizer_encode(r->from->tokenizer, part_of(x->text[0]), part_of(x->text[1]), 0, t);
-    struct windows w = windows_begin(asked < longest ? asked : longest, r->from->overlap,
-                                     t->first_part, t->count - t->first_part - 1);
+    struct windows w =
+        windows_begin((asked < longest ? asked : longest) - (t->tail - 1), r->from->overlap,
+                      t->second, t->count - t->second - t->tail);
     const struct answer_place a = find_answer(r, x);
     while (windows_next(&w, &first, &count))
         add_window(r, w.question, first, count, a);

@@ -28,7 +28,7 @@ static struct objective_data *open_part(const struct run *r, const char *folder,
                                         struct error *e)
 {
     struct tokenizer *t = NULL;
-    if (path_exists(folder, "tokenizer.json") || path_exists(folder, "vocab.txt")) {
+    if (tokenizer_exists(folder)) {
         t = tokenizer_load(folder, TOKENIZER_HF, e);
         if (!t)
             return NULL;
