@@ -1,7 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* BPE and unigram: what tokenizer.json says of them. */
 #include "masks/base/memory.h"
+#include "model/tokenizer/bpe/bpe.h"
+#include "model/tokenizer/normalize/normalizer.h"
 #include "model/tokenizer/pipeline.h"
+#include "model/tokenizer/split/splitter.h"
+#include "model/tokenizer/unigram/unigram.h"
 #include "model/tokenizer/vocabulary_read.h"
 #include <string.h>
 
@@ -103,18 +107,6 @@ bool tokenizer_follows(const struct tokenizer *t, uint32_t token_id)
     return !added_find(&t->added, token);
 }
 
-static void encode_bpe(const struct tokenizer *t, const char *bytes, uint32_t size,
-                       struct pipeline_memory *m)
-{
-    bpe_encode(t->bpe, bytes, size, &m->bpe, &m->symbols);
-}
-
-static void encode_unigram(const struct tokenizer *t, const char *bytes, uint32_t size,
-                           struct pipeline_memory *m)
-{
-    unigram_encode(t->unigram, bytes, size, &m->unigram, &m->symbols);
-}
-
-const struct tokenizer_kind tokenizer_bpe = {"BPE", read_bpe, pipeline_gap, encode_bpe};
+const struct tokenizer_kind tokenizer_bpe = {"BPE", read_bpe, pipeline_gap, pipeline_bpe};
 const struct tokenizer_kind tokenizer_unigram = {"Unigram", read_unigram, pipeline_gap,
-                                                 encode_unigram};
+                                                 pipeline_unigram};

@@ -4,10 +4,15 @@
 #include "masks/base/memory.h"
 #include "model/checkpoint/json.h"
 #include "model/tokenizer/added_read.h"
+#include "model/tokenizer/bpe/bpe.h"
 #include "model/tokenizer/encoding.h"
+#include "model/tokenizer/normalize/normalizer.h"
 #include "model/tokenizer/pipeline.h"
 #include "model/tokenizer/post.h"
+#include "model/tokenizer/roles.h"
 #include "model/tokenizer/settings.h"
+#include "model/tokenizer/split/splitter.h"
+#include "model/tokenizer/unigram/unigram.h"
 #include "model/tokenizer/vocabulary_read.h"
 #include <stdlib.h>
 #include <string.h>
@@ -49,70 +54,6 @@ const char *tokenizer_kind_name(const struct tokenizer *t)
     return t->kind->name;
 }
 
-/* What tokens are called where no file gives their names: BERT's way, else RoBERTa's. */
-static int64_t find_role(const struct tokenizer *t, const struct tokenizer_settings *s,
-                         enum special_name name)
-{
-    static const char *const names[NAME_COUNT][2] = {[NAME_UNKNOWN] = {"[UNK]", "<unk>"},
-                                                     [NAME_BEGIN] = {"[CLS]", "<s>"},
-                                                     [NAME_END] = {"[SEP]", "</s>"},
-                                                     [NAME_PAD] = {"[PAD]", "<pad>"},
-                                                     [NAME_MASK] = {"[MASK]", "<mask>"}};
-    const char *text = s->special[name].text;
-    int64_t found = tokenizer_find(t, text);
-    return found < 0 && !strcmp(text, names[name][0]) ? tokenizer_find(t, names[name][1])
-                                                      : found;
-}
-
-static int must_find(const struct tokenizer *t, const struct tokenizer_settings *s,
-                     enum special_name name, uint32_t *ret, struct error *e)
-{
-    int64_t found = find_role(t, s, name);
-    if (found < 0)
-        return error_set(e, ERROR_INPUT, "the token %.60s is not in the vocabulary",
-                         s->special[name].text);
-    *ret = (uint32_t)found;
-    return 0;
-}
-
-/* The special tokens around texts: those of the file, or those with a role. */
-static int take_post(struct tokenizer *t, struct tokenizer_settings *s, struct error *e)
-{
-    t->post = memory_copy(&s->post, sizeof s->post);
-    s->post = (struct post){0};
-    if (!t->post->given) {
-        if (must_find(t, s, NAME_BEGIN, &t->begin, e) < 0 ||
-            must_find(t, s, NAME_END, &t->end, e) < 0)
-            return -1;
-        post_build(t->post, t->begin, t->end, false);
-    }
-    if (post_largest(t->post) >= t->vocabulary.count)
-        return error_set(e, ERROR_INPUT,
-                         "post_processor: the token %u is not in the vocabulary",
-                         post_largest(t->post));
-    const struct layout *one = &t->post->single, *two = &t->post->pair;
-    t->begin = one->token_id[0];
-    t->end = one->token_id[one->before + one->after - 1];
-    t->specials = two->before + two->middle + two->after;
-    return 0;
-}
-
-/* Looks up the ids of the named tokens. */
-static int name_tokens(struct tokenizer *t, struct tokenizer_settings *s, struct error *e)
-{
-    int64_t pad = find_role(t, s, NAME_PAD), unknown = find_role(t, s, NAME_UNKNOWN);
-    t->mask = find_role(t, s, NAME_MASK);
-    t->pad = pad < 0 ? 0 : (uint32_t)pad;
-    t->unknown = unknown < 0 ? UINT32_MAX : (uint32_t)unknown;
-    if (t->unigram)
-        t->unknown = t->unigram->unknown;
-    if (t->bpe && t->bpe->unknown >= 0)
-        t->unknown = (uint32_t)t->bpe->unknown;
-    if (s->wordpiece && must_find(t, s, NAME_UNKNOWN, &t->unknown, e) < 0)
-        return -1;
-    return take_post(t, s, e);
-}
-
 static char *normalise(const void *context, const char *text, uint32_t *ret_size)
 {
     const struct tokenizer *t = context;
@@ -142,24 +83,11 @@ static void take_rules(struct tokenizer *t, const struct tokenizer_settings *s, 
         .clean = s->clean || google,
         .ideographs = s->ideographs || google,
         .lowercase = s->wordpiece ? s->lowercase : has_lowercase(t),
-        .strip_accents = s->wordpiece &&
-                         (s->strip_given && !google ? s->strip_accents : s->lowercase),
+        .strip_accents =
+            s->wordpiece && (s->strip_given && !google ? s->strip_accents : s->lowercase),
         .google = google,
         .max_chars = google ? GOOGLE_MAX_CHARS : s->max_chars,
     };
-}
-
-/* RoBERTa's classes replace these settings of tokenizer.json. */
-static void take_roberta(struct tokenizer *t, const struct tokenizer_settings *s)
-{
-    if (!s->roberta || !t->bpe)
-        return;
-    if (s->prefix_space >= 0) {
-        splitters_prefix(t->splitters, s->prefix_space);
-        t->post->prefix = s->prefix_space;
-    }
-    if (s->trims >= 0)
-        t->post->trims = s->trims;
 }
 
 static int finish(struct tokenizer *t, struct tokenizer_settings *s,
@@ -174,9 +102,8 @@ static int finish(struct tokenizer *t, struct tokenizer_settings *s,
     t->max_length = s->max_length;
     take_rules(t, s, google);
     t->unicode = unicode_get(google ? UNICODE_GOOGLE : UNICODE_HF);
-    if (added_read_settings(t, s, e) < 0 || name_tokens(t, s, e) < 0)
+    if (added_read_settings(t, s, e) < 0 || roles_find(t, s, e) < 0)
         return -1;
-    take_roberta(t, s);
     if (google) /* Google's tokenizer finds no added tokens in a text */
         added_finish(&t->added);
     return added_index(&t->added, normalise, t, e);
@@ -264,7 +191,7 @@ static int read_merges(struct tokenizer *t, struct tokenizer_settings *s, const 
     json_t *vocabulary = json_read(folder, "vocab.json", e);
     int r = vocabulary ? file_open(path, &f, e) : -1;
     t->kind = &tokenizer_bpe;
-    s->wordpiece = false;
+    settings_roberta(s);
     if (r == 0) {
         r = bpe_read_files(t, vocabulary, (const char *)f.bytes, f.size, e);
         file_close(&f);

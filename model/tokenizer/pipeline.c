@@ -1,7 +1,20 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "model/tokenizer/pipeline.h"
 #include "masks/base/memory.h"
+#include "model/tokenizer/base/symbols.h"
+#include "model/tokenizer/bpe/bpe.h"
+#include "model/tokenizer/normalize/normalizer.h"
+#include "model/tokenizer/split/splitter.h"
+#include "model/tokenizer/unigram/unigram.h"
 #include <stdlib.h>
+
+struct pipeline_memory {
+    struct normalizing normalizing;
+    struct splitting splitting;
+    struct symbols symbols; /* of the last piece */
+    struct bpe_memory *bpe;
+    struct unigram_memory *unigram;
+};
 
 void pipeline_destroy(struct pipeline_memory *m)
 {
@@ -13,6 +26,18 @@ void pipeline_destroy(struct pipeline_memory *m)
     bpe_memory_destroy(m->bpe);
     unigram_memory_destroy(m->unigram);
     free(m);
+}
+
+void pipeline_bpe(const struct tokenizer *t, const char *bytes, uint32_t size,
+                  struct pipeline_memory *m)
+{
+    bpe_encode(t->bpe, bytes, size, &m->bpe, &m->symbols);
+}
+
+void pipeline_unigram(const struct tokenizer *t, const char *bytes, uint32_t size,
+                      struct pipeline_memory *m)
+{
+    unigram_encode(t->unigram, bytes, size, &m->unigram, &m->symbols);
 }
 
 /* The tokens of a part of the normalised text. */

@@ -34,6 +34,25 @@ struct tokenizer_settings settings_default(void)
     return s;
 }
 
+static void replace(char **text, const char *by)
+{
+    char *copy = memory_text(by);
+    free(*text);
+    *text = copy;
+}
+
+void settings_roberta(struct tokenizer_settings *s)
+{
+    static const char *const names[NAME_COUNT] = {"<unk>", "<s>", "</s>", "<pad>", "<mask>"};
+    for (int k = 0; k < NAME_COUNT; k++) {
+        replace(&s->special[k].text, names[k]);
+        s->special[k].given = true;
+    }
+    s->wordpiece = false;
+    s->roberta = true;
+    s->post.trims = true;
+}
+
 void settings_finish(struct tokenizer_settings *s)
 {
     for (int k = 0; k < NAME_COUNT; k++)
@@ -46,13 +65,6 @@ void settings_finish(struct tokenizer_settings *s)
     json_decref(s->decoder);
     json_decref(s->added_map);
     *s = (struct tokenizer_settings){0};
-}
-
-static void replace(char **text, const char *by)
-{
-    char *copy = memory_text(by);
-    free(*text);
-    *text = copy;
 }
 
 /* The object's "type", "" where there is none. */

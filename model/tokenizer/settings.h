@@ -35,6 +35,8 @@ struct tokenizer_settings {
 };
 
 struct tokenizer_settings settings_default(void);
+/* The settings of RoBERTa where no file gives others. */
+void settings_roberta(struct tokenizer_settings *s);
 void settings_finish(struct tokenizer_settings *s);
 
 /* Each reads what the object says over the values of *s. What is not supported is refused by name. */

@@ -17,7 +17,7 @@ static int check_class(struct tokenizer_settings *s, const json_t *config, struc
     const char *name = NULL;
     if (json_take_text(config, "tokenizer_class", &name, e) < 0)
         return -1;
-    s->roberta = name && !strncmp(name, "RobertaTokenizer", sizeof "RobertaTokenizer" - 1);
+    s->roberta |= name && !strncmp(name, "RobertaTokenizer", sizeof "RobertaTokenizer" - 1);
     for (size_t k = 0; name && k < sizeof classes / sizeof *classes; k++)
         if (!strcmp(name, classes[k]))
             return 0;

@@ -15,8 +15,9 @@ static void hold(bool promise)
 
 static void check_tokens(const struct tokenizer *t, const struct tokens *k, uint32_t size)
 {
-    hold(k->count >= 2 && k->token_ids[0] == t->begin && k->token_ids[k->count - 1] == t->end);
-    hold(k->first_part <= k->count);
+    hold(k->head && k->tail && k->head + k->tail <= k->count);
+    hold(k->first_part <= k->count && k->second + k->tail <= k->count);
+    hold(k->second >= k->head + k->middle);
     for (uint32_t i = 0; i < k->count; i++) {
         hold(k->token_ids[i] < t->vocabulary.count);
         hold(k->span[i].begin <= k->span[i].end && k->span[i].end <= size);
@@ -29,6 +30,7 @@ static void encode(const struct tokenizer *t, const char *bytes, uint32_t size)
     struct text_part whole = {bytes, size}, none = {0}, half = {bytes, size / 2};
     tokenizer_encode(t, whole, none, 0, &tokens);
     check_tokens(t, &tokens, size);
+    hold(tokens.token_ids[0] == t->begin && tokens.token_ids[tokens.count - 1] == t->end);
     tokenizer_encode(t, whole, half, LIMIT, &tokens);
     check_tokens(t, &tokens, size);
     hold(tokens.count <= LIMIT);

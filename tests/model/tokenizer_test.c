@@ -199,8 +199,8 @@ static const struct {
      "normalizer 'NFKC' is not supported, BertNormalizer is expected"},
     {"{" NORMAL "\"pre_tokenizer\": {\"type\": \"ByteLevel\"}, " MODEL(FOUR) "}",
      "pre_tokenizer 'ByteLevel' is not supported, BertPreTokenizer is expected"},
-    {"{" NORMAL PRE "\"model\": {\"type\": \"BPE\"}}",
-     "model 'BPE' is not supported, WordPiece is expected"},
+    {"{" NORMAL PRE "\"model\": {\"type\": \"WordLevel\"}}",
+     "model 'WordLevel' is not supported, WordPiece is expected"},
     {"{" NORMAL PRE "\"model\": {}}", "model.vocab: an object is expected"},
     {"{" NORMAL PRE MODEL("\"a\": -1") "}", "model.vocab: 'a' has no number"},
     {"{" NORMAL PRE MODEL("\"a\": 1, \"b\": 1") "}",
@@ -211,8 +211,7 @@ static const struct {
      "the token [SEP] is not in the vocabulary"},
     {"{" NORMAL PRE
      "\"post_processor\": {\"type\": \"TemplateProcessing\", \"single\": []}, " MODEL(FOUR) "}",
-     "post_processor: [CLS] A [SEP] and [CLS] A [SEP] B [SEP] with the types 0 and 1 are "
-     "expected"},
+     "post_processor TemplateProcessing: single: A, or A and B, is expected"},
 };
 
 static void files_are_refused_by_name(void **state)

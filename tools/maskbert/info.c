@@ -57,9 +57,8 @@ static json_t *tokenizer_json(const struct tokenizer *t)
     if (!t)
         return json_null();
     return json_pack("{s:s, s:i, s:b, s:b, s:i}", "model", tokenizer_kind_name(t), "tokens",
-                     (int)t->vocabulary.count, "lowercase",
-                     t->rules.lowercase, "strip_accents", t->rules.strip_accents, "max_length",
-                     (int)t->max_length);
+                     (int)t->vocabulary.count, "lowercase", t->rules.lowercase, "strip_accents",
+                     t->rules.strip_accents, "max_length", (int)t->max_length);
 }
 
 /* Inactive entries of all heads and layers, in percent. */
@@ -146,8 +145,8 @@ static void print_text(const struct model *m, const char *folder)
     print_parts(&m->weights, ~m->weights.new_parts, "  has: ");
     print_parts(&m->weights, m->weights.new_parts, "  lacks: ");
     if (t)
-        printf("  tokenizer: %s, %u tokens, %s%s\n", tokenizer_kind_name(t), t->vocabulary.count,
-               t->rules.lowercase ? "uncased" : "cased",
+        printf("  tokenizer: %s, %u tokens, %s%s\n", tokenizer_kind_name(t),
+               t->vocabulary.count, t->rules.lowercase ? "uncased" : "cased",
                t->rules.strip_accents ? ", accents stripped" : "");
     else
         printf("  no tokenizer\n");

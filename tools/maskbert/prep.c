@@ -94,16 +94,17 @@ static int check_tokenizer(const struct tokenizer *t, const struct options *o, b
     const struct text_part text = {"", 0}, none = {0};
     struct tokens k = {0};
     tokenizer_encode(t, text, pairs ? text : none, 0, &k);
-    bool fits = k.head == 1 && k.tail == 1 &&
-                (!pairs || (k.middle == 1 && k.first_part == k.second));
+    bool fits =
+        k.head == 1 && k.tail == 1 && (!pairs || (k.middle == 1 && k.first_part == k.second));
     tokens_finish(&k);
     if (t->mask < 0)
         return error_set(e, ERROR_INPUT, "%s: has no [MASK], which training needs",
                          o->vocabulary);
-    return fits ? 0
-                : error_set(e, ERROR_INPUT, "%s: its special tokens are not %s%s", o->vocabulary,
-                            pairs ? "[CLS] A [SEP] B [SEP] with types 0 and 1" : "[CLS] A [SEP]",
-                            pairs ? ": --pairing full makes samples of one part" : "");
+    return fits
+               ? 0
+               : error_set(e, ERROR_INPUT, "%s: its special tokens are not %s%s", o->vocabulary,
+                           pairs ? "[CLS] A [SEP] B [SEP] with types 0 and 1" : "[CLS] A [SEP]",
+                           pairs ? ": --pairing full makes samples of one part" : "");
 }
 
 static struct tokenizer *read_vocabulary(const struct options *o, bool pairs, struct error *e)

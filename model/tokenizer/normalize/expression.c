@@ -101,7 +101,7 @@ static bool next_repeated(const struct expression *p, const char *bytes, uint32_
 }
 
 bool expression_next(const struct expression *p, const char *bytes, uint32_t at, uint32_t size,
-                  struct span *ret)
+                     struct span *ret)
 {
     if (p->kind == EXPRESSION_TEXT)
         return next_text(p, bytes, at, size, ret);

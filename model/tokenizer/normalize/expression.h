@@ -24,7 +24,7 @@ void expression_finish(struct expression *p);
 
 /* The first match in bytes[at, size). False: there is none. */
 bool expression_next(const struct expression *p, const char *bytes, uint32_t at, uint32_t size,
-                  struct span *ret);
+                     struct span *ret);
 
 /* The end of GPT-2's word at bytes[at], at < size:
    's|'t|'re|'ve|'m|'ll|'d| ?\p{L}+| ?\p{N}+| ?[^\s\p{L}\p{N}]+|\s+(?!\S)|\s+ */

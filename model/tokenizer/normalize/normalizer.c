@@ -119,7 +119,7 @@ static void run(const struct normalizer *n, struct normalizing *m)
     case NORMALIZER_LOWERCASE:
         lower(m);
         return;
-    case NORMALIZER_STRIP:
+    case NORMALIZER_TRIM:
         cut(m, find_middle(&m->text, n->left, n->right));
         return;
     case NORMALIZER_PREPEND:

@@ -4,14 +4,14 @@
 #include "masks/base/error.h"
 #include "model/tokenizer/base/aligned.h"
 #include "model/tokenizer/normalize/charsmap.h"
-#include "model/tokenizer/normalize/forms.h"
 #include "model/tokenizer/normalize/expression.h"
+#include "model/tokenizer/normalize/forms.h"
 #include <jansson.h>
 
 enum normalizer_kind {
     NORMALIZER_FORM,
     NORMALIZER_LOWERCASE,
-    NORMALIZER_STRIP,
+    NORMALIZER_TRIM,
     NORMALIZER_PREPEND,
     NORMALIZER_REPLACE,
     NORMALIZER_CHARSMAP,
@@ -20,7 +20,7 @@ enum normalizer_kind {
 struct normalizer {
     enum normalizer_kind kind;
     enum unicode_form form;
-    bool left, right; /* of NORMALIZER_STRIP */
+    bool left, right; /* of NORMALIZER_TRIM */
     struct expression expression;
     char *content; /* of NORMALIZER_PREPEND and NORMALIZER_REPLACE */
     struct charsmap charsmap;

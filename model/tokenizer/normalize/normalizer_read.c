@@ -22,7 +22,7 @@ static int take_content(struct normalizer *n, const json_t *json, const char *ke
     return 0;
 }
 
-static int read_strip(struct normalizer *n, const json_t *json, struct error *e)
+static int read_trim(struct normalizer *n, const json_t *json, struct error *e)
 {
     if (json_take_bool(json, "strip_left", &n->left, e) < 0)
         return -1;
@@ -59,7 +59,7 @@ static const struct {
     {"NFKC", NORMALIZER_FORM, FORM_NFKC, NULL},
     {"NFKD", NORMALIZER_FORM, FORM_NFKD, NULL},
     {"Lowercase", NORMALIZER_LOWERCASE, 0, NULL},
-    {"Strip", NORMALIZER_STRIP, 0, read_strip},
+    {"Strip", NORMALIZER_TRIM, 0, read_trim},
     {"Prepend", NORMALIZER_PREPEND, 0, read_prepend},
     {"Replace", NORMALIZER_REPLACE, 0, read_replace},
     {"Precompiled", NORMALIZER_CHARSMAP, 0, read_charsmap},

@@ -10,7 +10,7 @@ enum splitter_kind {
     SPLITTER_BLANKS,     /* WhitespaceSplit */
     SPLITTER_WORDS,      /* Whitespace: \w+|[^\w\s]+ */
     SPLITTER_METASPACE,  /* blanks become U+2581, which begins a piece */
-    SPLITTER_EXPRESSION,    /* Split */
+    SPLITTER_EXPRESSION, /* Split */
     SPLITTER_BYTE_LEVEL, /* ByteLevel */
 };
 

@@ -144,5 +144,5 @@ def families(size, every):
             "roberta-untrimmed": roberta(256 + size // 2, trim=False), "modernbert": modernbert(256 + size),
             "ignore-merges": ignoring(256 + size), "few-bytes": few_bytes(200 + size), "byte-fallback": spaced(size),
             "characters": characters(100 + size), "characters-fused": characters(100 + size // 2, fuse_unk=True),
-            "xlm-roberta": xlmr(900 + size, every), "bge": bge(900 + size, every), "unigram-bytes": fallback(900 + size),
+            "xlm-roberta": xlmr(1400 + size, every), "bge": bge(1400 + size, every), "unigram-bytes": fallback(1400 + size),
             "mpnet": mpnet(200 + size)}

@@ -41,12 +41,13 @@ def main():
     p.add_argument("family", nargs="*")
     p.add_argument("--size", type=int, default=600)
     p.add_argument("--few", action="store_true")
-    o = p.parse_args()
+    o = p.parse_intermixed_args()
     lines = [line.encode() for line in texts.texts(500)]
-    more = list(parity.mixtures(300 if o.few else 3000, False))
-    points = list(parity.code_points(False))[::40 if o.few else 1]
+    more = list(parity.mixtures(80 if o.few else 3000, False))
+    points = list(parity.code_points(False))[::400 if o.few else 1]
+    o.size = 150 if o.few else o.size
     wrong = 0
-    for name, tokenizer in families.families(o.size, 7 if o.few else 1).items():
+    for name, tokenizer in families.families(o.size, 31 if o.few else 1).items():
         if o.family and name not in o.family:
             continue
         wrong += check(o.program, name, tokenizer, lines)

@@ -1,0 +1,87 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "model/tokenizer/roles.h"
+#include "masks/base/memory.h"
+#include "model/tokenizer/bpe/bpe.h"
+#include "model/tokenizer/post.h"
+#include "model/tokenizer/split/splitter.h"
+#include "model/tokenizer/unigram/unigram.h"
+#include <string.h>
+
+/* What tokens are called where no file gives their names: BERT's way, else RoBERTa's. */
+static int64_t find_role(const struct tokenizer *t, const struct tokenizer_settings *s,
+                         enum special_name name)
+{
+    static const char *const names[NAME_COUNT][2] = {[NAME_UNKNOWN] = {"[UNK]", "<unk>"},
+                                                     [NAME_BEGIN] = {"[CLS]", "<s>"},
+                                                     [NAME_END] = {"[SEP]", "</s>"},
+                                                     [NAME_PAD] = {"[PAD]", "<pad>"},
+                                                     [NAME_MASK] = {"[MASK]", "<mask>"}};
+    const char *text = s->special[name].text;
+    int64_t found = tokenizer_find(t, text);
+    return found < 0 && !strcmp(text, names[name][0]) ? tokenizer_find(t, names[name][1])
+                                                      : found;
+}
+
+static int must_find(const struct tokenizer *t, const struct tokenizer_settings *s,
+                     enum special_name name, uint32_t *ret, struct error *e)
+{
+    int64_t found = find_role(t, s, name);
+    if (found < 0)
+        return error_set(e, ERROR_INPUT, "the token %.60s is not in the vocabulary",
+                         s->special[name].text);
+    *ret = (uint32_t)found;
+    return 0;
+}
+
+/* The special tokens around texts: those of the file, or those with a role. */
+static int take_post(struct tokenizer *t, struct tokenizer_settings *s, struct error *e)
+{
+    t->post = memory_copy(&s->post, sizeof s->post);
+    s->post = (struct post){0};
+    if (!t->post->given) {
+        if (must_find(t, s, NAME_BEGIN, &t->begin, e) < 0 ||
+            must_find(t, s, NAME_END, &t->end, e) < 0)
+            return -1;
+        post_build(t->post, t->begin, t->end, t->bpe != NULL);
+    }
+    if (post_largest(t->post) >= t->vocabulary.count)
+        return error_set(e, ERROR_INPUT,
+                         "post_processor: the token %u is not in the vocabulary",
+                         post_largest(t->post));
+    const struct layout *one = &t->post->single, *two = &t->post->pair;
+    t->begin = one->token_id[0];
+    t->end = one->token_id[one->before + one->after - 1];
+    t->specials = two->before + two->middle + two->after;
+    return 0;
+}
+
+/* RoBERTa's classes replace these settings of tokenizer.json. */
+static void take_roberta(struct tokenizer *t, const struct tokenizer_settings *s)
+{
+    if (!s->roberta || !t->bpe)
+        return;
+    if (s->prefix_space >= 0) {
+        splitters_prefix(t->splitters, s->prefix_space);
+        t->post->prefix = s->prefix_space;
+    }
+    if (s->trims >= 0)
+        t->post->trims = s->trims;
+}
+
+int roles_find(struct tokenizer *t, struct tokenizer_settings *s, struct error *e)
+{
+    int64_t pad = find_role(t, s, NAME_PAD), unknown = find_role(t, s, NAME_UNKNOWN);
+    t->mask = find_role(t, s, NAME_MASK);
+    t->pad = pad < 0 ? 0 : (uint32_t)pad;
+    t->unknown = unknown < 0 ? UINT32_MAX : (uint32_t)unknown;
+    if (t->unigram)
+        t->unknown = t->unigram->unknown;
+    if (t->bpe && t->bpe->unknown >= 0)
+        t->unknown = (uint32_t)t->bpe->unknown;
+    if (s->wordpiece && must_find(t, s, NAME_UNKNOWN, &t->unknown, e) < 0)
+        return -1;
+    if (take_post(t, s, e) < 0)
+        return -1;
+    take_roberta(t, s);
+    return 0;
+}
