@@ -35,8 +35,9 @@ struct former {
 /* Characters whose compatibility decomposition came later. */
 static bool is_new(uint32_t p)
 {
-    return p == 0x32ff || (p >= 0xa7f2 && p <= 0xa7f4) || p == 0xab69 ||
-           (p >= 0x10781 && p <= 0x107ba) || p == 0x1f16c || (p >= 0x1fbf0 && p <= 0x1fbf9);
+    return p == 0x11938 || (p >= 0x1e030 && p <= 0x1e06d) || p == 0x32ff ||
+           (p >= 0xa7f2 && p <= 0xa7f4) || p == 0xab69 || (p >= 0x10781 && p <= 0x107ba) ||
+           p == 0x1f16c || (p >= 0x1fbf0 && p <= 0x1fbf9);
 }
 
 static uint8_t class_of(const struct former *f, uint32_t point)
