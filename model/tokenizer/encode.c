@@ -17,17 +17,6 @@ void tokens_finish(struct tokens *t)
     *t = (struct tokens){0};
 }
 
-static inline void push(struct tokens *t, uint32_t token_id, uint32_t begin, uint32_t end)
-{
-    if (t->count == t->capacity) {
-        t->capacity = t->capacity ? 2 * t->capacity : 64;
-        t->token_ids = memory_resize(t->token_ids, t->capacity, sizeof *t->token_ids);
-        t->span = memory_resize(t->span, t->capacity, sizeof *t->span);
-    }
-    t->token_ids[t->count] = token_id;
-    t->span[t->count++] = (struct token_span){begin, end};
-}
-
 void encoding_push_text(struct encoding *in, uint32_t token_id, struct span source,
                         const char *text, uint32_t size)
 {
@@ -35,15 +24,11 @@ void encoding_push_text(struct encoding *in, uint32_t token_id, struct span sour
     if (p->trims)
         source = post_trim(p, in->text.bytes, source, post_blanks(text, size),
                            in->tokens->count == in->first);
-    push(in->tokens, token_id, source.begin, source.end);
+    tokens_push(in->tokens, token_id, source);
 }
 
-void encoding_push(struct encoding *in, uint32_t token_id, struct span source)
+void encoding_push_trimmed(struct encoding *in, uint32_t token_id, struct span source)
 {
-    if (!in->tokenizer->post->trims) {
-        push(in->tokens, token_id, source.begin, source.end);
-        return;
-    }
     const char *text = in->tokenizer->vocabulary.token[token_id];
     encoding_push_text(in, token_id, source, text, text ? (uint32_t)strlen(text) : 0);
 }
@@ -106,7 +91,7 @@ static void add_specials(struct tokens *t, const struct layout *l, uint32_t firs
                          uint32_t count)
 {
     for (uint32_t k = first; k < first + count; k++)
-        push(t, l->token_id[k], 0, 0);
+        tokens_push(t, l->token_id[k], (struct span){0, 0});
 }
 
 static void describe(struct tokens *t, const struct layout *l, struct share n)

@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What a model of a tokenizer does with a text: tokens of a part between raw added tokens. */
 #pragma once
+#include "masks/base/memory.h"
 #include "model/tokenizer/base/aligned.h"
+#include "model/tokenizer/post.h"
 #include "model/tokenizer/tokenizer.h"
 #include <jansson.h>
 
@@ -25,8 +27,29 @@ struct tokenizer_kind {
 
 extern const struct tokenizer_kind tokenizer_wordpiece, tokenizer_bpe, tokenizer_unigram;
 
+static inline void tokens_push(struct tokens *t, uint32_t token_id, struct span source)
+{
+    if (t->count == t->capacity) {
+        t->capacity = t->capacity ? 2 * t->capacity : 64;
+        t->token_ids = memory_resize(t->token_ids, t->capacity, sizeof *t->token_ids);
+        t->span = memory_resize(t->span, t->capacity, sizeof *t->span);
+    }
+    t->token_ids[t->count] = token_id;
+    t->span[t->count++] = (struct token_span){source.begin, source.end};
+}
+
+/* The next one, where blanks are left out of offsets. */
+void encoding_push_trimmed(struct encoding *in, uint32_t token_id, struct span source);
+
 /* Puts a token of the vocabulary behind those so far. */
-void encoding_push(struct encoding *in, uint32_t token_id, struct span source);
+static inline void encoding_push(struct encoding *in, uint32_t token_id, struct span source)
+{
+    if (in->tokenizer->post->trims)
+        encoding_push_trimmed(in, token_id, source);
+    else
+        tokens_push(in->tokens, token_id, source);
+}
+
 /* The same, for a token that stands for other text than its own. */
 void encoding_push_text(struct encoding *in, uint32_t token_id, struct span source,
                         const char *text, uint32_t size);
