@@ -3,8 +3,7 @@
 #include <string.h>
 
 static const struct arch *const all[] = {
-    &arch_bert,
-    &arch_distilbert,
+    &arch_bert, &arch_camembert, &arch_distilbert, &arch_roberta, &arch_xlm_roberta,
 };
 
 const struct arch *arch_find(const char *model_type)
@@ -50,6 +49,12 @@ const struct arch_class *arch_class_of(const struct arch *a, uint32_t parts)
         if (c->parts == parts)
             return c;
     return NULL;
+}
+
+enum pooler_kind arch_pooler(const struct model_config *c)
+{
+    const struct arch_class *class = arch_class_find(c->arch, c->architecture);
+    return class && class->dense ? POOLER_DROPS : c->arch->pooler;
 }
 
 const struct parameter_row *arch_parameter(const struct arch *a, enum parameter_id id)

@@ -33,6 +33,7 @@ struct arch_class {
     const char *name;
     uint32_t parts;
     uint32_t labels; /* that its classifier has; 0: as config.json says */
+    bool dense;      /* its classifier begins with a linear of its own: rows FOR_DENSE */
 };
 
 /* The part of the model that tensors with this prefix belong to. */
@@ -60,16 +61,20 @@ struct block {
 };
 enum { BLOCKS_MOST = 2 }; /* attention, then feed forward */
 
-/* What the pooler is: the encoder's (tanh follows), or the first linear of a classifier (ReLU follows), which no other
-   head and no sentence vector reads. */
-enum pooler_kind { POOLER_OF_ENCODER, POOLER_OF_CLASSIFIER };
+/* What the pooler is: the encoder's (tanh follows), or the first linear of a classifier, which no other head and no sentence
+   vector reads: ReLU follows, or dropout comes before it and tanh follows. */
+enum pooler_kind { POOLER_OF_ENCODER, POOLER_OF_CLASSIFIER, POOLER_DROPS };
 
 struct arch {
-    const char *model_type; /* of config.json */
-    const char *title;      /* for messages */
-    const char *tokenizer;  /* class of transformers */
-    const char *activation; /* key of the feed forward's */
-    enum pooler_kind pooler;
+    const char *model_type;  /* of config.json */
+    const char *title;       /* for messages */
+    const char *tokenizer;   /* class of transformers */
+    const char *activation;  /* key of the feed forward's */
+    enum pooler_kind pooler; /* of classes that are not `dense` */
+    bool
+        positions_skip_pad; /* row pad_token_id of the table is the padding's, and rows count the other tokens from there */
+    bool
+        head_gelu; /* the masked language model's head has GELU whatever the feed forward has */
     uint32_t prefixed;  /* parts whose tensors have the prefix where the model has a head */
     const char *prefix; /* of the encoder's tensors where the model has a head: "bert." */
     const char *layer;  /* printf format of a layer's prefix, with its number */
@@ -82,6 +87,8 @@ struct arch {
     const char *const *off; /* switches that must be false */
     const struct arch_prefix *prefixes;
     const struct arch_rename *renames;
+    const char *
+        decoder_bias; /* of the MLM decoder, in files: the bias of the head where weights are tied */
     const char *const *buffers; /* tensors that are no parameters */
     const struct parameter_row *before, *in_layer, *after;
     struct block block[BLOCKS_MOST];
@@ -91,7 +98,10 @@ struct arch {
 
 /* The architectures; arch.c lists them. */
 extern const struct arch arch_bert;
+extern const struct arch arch_camembert;
 extern const struct arch arch_distilbert;
+extern const struct arch arch_roberta;
+extern const struct arch arch_xlm_roberta;
 /* A program may bring more, in a list that ends with null. */
 extern const struct arch *const arch_own[] __attribute__((weak));
 
@@ -105,6 +115,15 @@ const struct arch_class *arch_class_find(const struct arch *a, const char *name)
 const struct arch_class *arch_class_of(const struct arch *a, uint32_t parts);
 /* The one whose name ends so: "ForQuestionAnswering"; null: there is none. */
 const struct arch_class *arch_class_ending(const struct arch *a, const char *end);
+/* What the pooler of a model of this class is. */
+enum pooler_kind arch_pooler(const struct model_config *c);
+/* Row of the table of positions for the next token of a text; *count: of tokens that took one, 0 at its beginning. */
+static inline uint32_t arch_position(const struct model_config *c, uint32_t token,
+                                     uint32_t *count)
+{
+    return c->first_position && token == c->first_position - 1 ? token
+                                                               : c->first_position + (*count)++;
+}
 /* A parameter's row; null where the architecture has none. */
 const struct parameter_row *arch_parameter(const struct arch *a, enum parameter_id id);
 /* The layer's block of this kind, and where its norm is. */

@@ -36,6 +36,7 @@ static const struct arch_real reals[] = {
     {"hidden_dropout_prob",          AT(hidden_dropout),     0, 1},
     {"attention_probs_dropout_prob", AT(attention_dropout),  0, 1},
     {"classifier_dropout",           AT(classifier_dropout), 0, 1},
+    {"classifier_dropout",           AT(choice_dropout),     0, 1},
     {"classifier_dropout",           AT(token_dropout),      0, 1},
     {0},
 };
@@ -123,6 +124,7 @@ const struct arch arch_bert = {
     .off = off,
     .prefixes = prefixes,
     .renames = renames,
+    .decoder_bias = "cls.predictions.decoder.bias",
     .buffers = buffers,
     .before = before,
     .in_layer = in_layer,
@@ -136,6 +138,7 @@ const struct arch arch_bert = {
                  .hidden_dropout = 0.1,
                  .attention_dropout = 0.1,
                  .classifier_dropout = -1,
+                 .choice_dropout = -1,
                  .token_dropout = -1,
                  .tied = true},
 };

@@ -29,11 +29,16 @@ struct arch;
 struct model_config {
     const struct arch *arch;
     uint32_t vocabulary, hidden, layers, heads, intermediate, positions, types, labels, pad;
+    uint32_t
+        first_position; /* row of the table for a text's first token; `positions` counts rows from there on */
+    bool one_type;     /* tokenizers give no types: all tokens have the first */
     bool labels_given; /* else the file's shape says how many */
-    enum activation activation;
+    enum activation activation,
+        head_activation; /* of the feed forward, of the masked language model's head */
     double layer_norm_eps, initializer_range, hidden_dropout, attention_dropout;
-    /* Before a classifier of sequences or choices, of tokens, before a span head. Below 0: hidden_dropout. */
-    double classifier_dropout, token_dropout, span_dropout;
+    /* Before a classifier of sequences, or of choices where the class is of those; of choices; of tokens; before a span head.
+       Below 0: hidden_dropout. */
+    double classifier_dropout, choice_dropout, token_dropout, span_dropout;
     bool tied;                         /* the MLM decoder is the word embeddings */
     const char *architecture;          /* a class of transformers, "" where none is named */
     const char *dtype;                 /* torch_dtype, "" where it is not said */

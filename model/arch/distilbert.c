@@ -34,6 +34,7 @@ static const struct arch_real reals[] = {
     {"dropout",             AT(hidden_dropout),     0, 1},
     {"attention_dropout",   AT(attention_dropout),  0, 1},
     {"seq_classif_dropout", AT(classifier_dropout), 0, 1},
+    {"seq_classif_dropout", AT(choice_dropout),     0, 1},
     {"qa_dropout",          AT(span_dropout),       0, 1},
     {0},
 };
@@ -131,6 +132,7 @@ const struct arch arch_distilbert = {
                  .hidden_dropout = 0.1,
                  .attention_dropout = 0.1,
                  .classifier_dropout = 0.2,
+                 .choice_dropout = 0.2,
                  .token_dropout = -1,
                  .span_dropout = 0.1,
                  .tied = true},

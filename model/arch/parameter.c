@@ -11,7 +11,7 @@ static uint64_t size_of(const struct model_config *c, char letter)
     case 'V':
         return c->vocabulary;
     case 'P':
-        return c->positions;
+        return (uint64_t)c->first_position + c->positions;
     case 'T':
         return c->types;
     case 'H':
@@ -34,6 +34,7 @@ static struct parameter make(const struct model_config *c, const struct paramete
         .part = r->part,
         .first = r->first,
         .decays = r->decays,
+        .outside = r->classes == FOR_DENSE,
         .by_word = r->shape[0] == 'V',
     };
     snprintf(p.name, sizeof p.name, "%s", r->name);
@@ -53,6 +54,14 @@ static struct parameter make_in_layer(const struct model_config *c,
     return p;
 }
 
+/* MLM decoders may be the word embeddings. */
+static bool has(const struct model_config *c, const struct parameter_row *r)
+{
+    const bool dense = arch_pooler(c) == POOLER_DROPS;
+    return !(c->tied && r->id == PARAMETER_MLM_DECODER) &&
+           (r->classes == FOR_ALL || (r->classes == FOR_DENSE) == dense);
+}
+
 struct parameter *parameters_list(const struct model_config *c, uint32_t parts,
                                   uint32_t *ret_count)
 {
@@ -66,7 +75,7 @@ struct parameter *parameters_list(const struct model_config *c, uint32_t parts,
         for (const struct parameter_row *r = a->in_layer; r->name; r++)
             list[n++] = make_in_layer(c, r, layer);
     for (const struct parameter_row *r = a->after; r->name; r++)
-        if (parts & r->part && !(c->tied && r->id == PARAMETER_MLM_DECODER))
+        if (parts & r->part && has(c, r))
             list[n++] = make(c, r);
     *ret_count = n;
     return list;
@@ -102,7 +111,7 @@ bool parameter_name(const struct arch *a, const char *file_name, char ret[PARAME
 void parameter_file_name(const struct parameter *p, const struct model_config *c,
                          char ret[PARAMETER_NAME_BYTES])
 {
-    bool inner = p->part & c->arch->prefixed;
+    bool inner = p->part & c->arch->prefixed && !p->outside;
     bool plain = !*c->architecture || !strcmp(c->architecture, c->arch->classes->name);
     snprintf(ret, PARAMETER_NAME_BYTES, "%s%.88s", inner && !plain ? c->arch->prefix : "",
              p->name);

@@ -50,6 +50,9 @@ enum parameter_id {
 
 enum first_value { VALUE_NORMAL, VALUE_NORMAL_PAD, VALUE_ZERO, VALUE_ONE };
 
+/* Which classes have it: all, those whose classifier begins with a linear of its own, the others. */
+enum row_classes { FOR_ALL, FOR_DENSE, FOR_OTHERS };
+
 enum { PARAMETER_NAME_BYTES = 96 };
 
 /* A row of an architecture's table. */
@@ -62,6 +65,7 @@ struct parameter_row {
     uint32_t part;          /* one PART_ bit */
     enum first_value first; /* NORMAL_PAD: normal, but row pad_token_id is 0 */
     bool decays;            /* weight decay applies */
+    enum row_classes classes;
 };
 
 /* One parameter of a model. */
@@ -74,6 +78,7 @@ struct parameter {
     uint32_t part;
     enum first_value first;
     bool decays;
+    bool outside; /* of a head whatever its part: without the architecture's prefix */
     bool by_word; /* its first dimension is the vocabulary, and files may have more rows */
 };
 

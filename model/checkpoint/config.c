@@ -180,7 +180,24 @@ static int take_labels(const json_t *json, struct model_config *c, struct error 
     if (class && class->labels) {
         c->labels = class->labels;
         c->labels_given = true;
+        c->classifier_dropout = c->choice_dropout;
     }
+    return 0;
+}
+
+/* The table's rows for texts begin behind the padding's. */
+static int skip_padding(const json_t *json, struct model_config *c, struct error *e)
+{
+    if (!c->arch->positions_skip_pad)
+        return 0;
+    if (json_is_null(json_object_get(json, "pad_token_id")))
+        return error_set(e, ERROR_INPUT, "pad_token_id null: a number is expected");
+    if (c->positions < c->pad + 2)
+        return error_set(e, ERROR_INPUT,
+                         "max_position_embeddings %u: positions begin behind pad_token_id %u",
+                         c->positions, c->pad);
+    c->first_position = c->pad + 1;
+    c->positions -= c->first_position;
     return 0;
 }
 
@@ -206,8 +223,10 @@ int config_parse(json_t *json, struct model_config *ret, struct error *e)
     if (refuse_others(json, a, e) < 0 || take_numbers(json, &c, e) < 0 ||
         take_class(json, &c, e) < 0 || take_texts(json, &c, e) < 0 ||
         take_labels(json, &c, e) < 0 ||
-        json_take_bool(json, "tie_word_embeddings", &c.tied, e) < 0 || check(&c, e) < 0)
+        json_take_bool(json, "tie_word_embeddings", &c.tied, e) < 0 || check(&c, e) < 0 ||
+        skip_padding(json, &c, e) < 0)
         return -1;
+    c.head_activation = a->head_gelu ? ACTIVATION_GELU : c.activation;
     *ret = c;
     ret->json = json_incref(json);
     return 0;
@@ -249,6 +268,8 @@ char *config_write(const struct model_config *c, const char *dtype)
     json_t *json = json_deep_copy(c->json);
     for (const struct arch_size *s = c->arch->sizes; s->key; s++) {
         uint32_t now = *(const uint32_t *)((const char *)c + s->at);
+        if (s->at == offsetof(struct model_config, positions))
+            now += c->first_position;
         const json_t *was = json_object_get(json, s->key);
         if (was && json_integer_value(was) != now)
             json_object_set_new(json, s->key, json_integer(now));

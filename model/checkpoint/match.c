@@ -92,6 +92,19 @@ static void check_tied(struct weights *w, const char *name, const struct safeten
                      t->name);
 }
 
+/* Weights that are not tied: a model adds the decoder's bias, and the head's lies unused in its file. */
+static bool is_decoder_bias(const struct weights *w, const char *name)
+{
+    const char *own = w->arch->decoder_bias;
+    const size_t length = strlen(name), end = own ? strlen(own) : 0;
+    return end && length >= end && !strcmp(name + length - end, own);
+}
+
+static bool is_of_decoder(const struct weights *w, const struct tensor *t)
+{
+    return !w->tied && w->arch->decoder_bias && t->parameter.id == PARAMETER_MLM_BIAS;
+}
+
 static int take(struct weights *w, struct tensor **sorted, const struct safetensor *t,
                 const char *path, struct error *e)
 {
@@ -112,7 +125,9 @@ static int take(struct weights *w, struct tensor **sorted, const struct safetens
                          t->name, t->dtype);
     if (!shape_fits(&to->parameter, t))
         return wrong_shape(&to->parameter, t, path, e);
-    if (to->data && !same_bytes(to, t))
+    if (to->data && is_of_decoder(w, to) && !is_decoder_bias(w, t->name))
+        return 0;
+    if (to->data && !is_of_decoder(w, to) && !same_bytes(to, t))
         return error_set(e, ERROR_INPUT, "%s: tensor '%.100s' is there twice, and not the same",
                          path, t->name);
     to->element = element;

@@ -4,6 +4,7 @@
 #include "masks/base/memory.h"
 #include "masks/base/text.h"
 #include "masks/safetensors.h"
+#include "model/arch/arch.h"
 #include "model/checkpoint/json.h"
 #include <dirent.h>
 #include <stdlib.h>
@@ -24,11 +25,21 @@ static const void *in_type(const struct tensor *t, enum element element, void **
     return *made;
 }
 
+static int64_t find(const struct weights *w, enum parameter_id id)
+{
+    for (uint32_t k = 0; k < w->n_tensors; k++)
+        if (w->tensor[k].parameter.id == id)
+            return k;
+    return -1;
+}
+
+/* A decoder that is not tied adds a bias of its own, which is the head's. */
 static int save_weights(const char *folder, const struct model_config *c,
                         const struct weights *w, enum element element, struct error *e)
 {
     struct safetensors out = {0};
     uint64_t size;
+    int64_t bias;
     void **made = memory_new(w->n_tensors, sizeof *made);
     safetensors_add_metadata(&out, "format", "pt"); /* transformers asks for it */
     for (uint32_t k = 0; k < w->n_tensors; k++) {
@@ -38,6 +49,10 @@ static int save_weights(const char *folder, const struct model_config *c,
         safetensors_add(&out, name, element_name(element), p->rank, p->shape,
                         in_type(&w->tensor[k], element, &made[k]));
     }
+    if (!c->tied && c->arch->decoder_bias && (bias = find(w, PARAMETER_MLM_BIAS)) >= 0)
+        safetensors_add(&out, c->arch->decoder_bias, element_name(element), 1,
+                        w->tensor[bias].parameter.shape,
+                        made[bias] ? made[bias] : w->tensor[bias].data);
     uint8_t *bytes = safetensors_write(&out, &size);
     char *path = path_join(folder, "model.safetensors");
     int r = file_write(path, bytes, size, e);
@@ -75,15 +90,18 @@ int model_save(const char *folder, const struct model_config *c, const struct we
 void model_resize_positions(struct model_config *c, struct weights *w, uint32_t positions)
 {
     struct tensor *t = weights_get(w, PARAMETER_POSITIONS, 0);
-    uint64_t row = t->parameter.shape[1] * element_bytes(t->element);
-    uint64_t size = positions * row, have = c->positions * row;
-    uint8_t *table = memory_new(size, 1);
+    const uint64_t row = t->parameter.shape[1] * element_bytes(t->element),
+                   first = c->first_position * row, size = positions * row,
+                   have = c->positions * row;
+    const uint8_t *old = t->data;
+    uint8_t *table = memory_new(first + size, 1);
+    memcpy(table, old, first);
     for (uint64_t at = 0; at < size; at += have)
-        memcpy(table + at, t->data, size - at < have ? size - at : have);
+        memcpy(table + first + at, old + first, size - at < have ? size - at : have);
     free(t->own);
     t->data = t->own = table;
-    t->parameter.shape[0] = positions;
-    t->parameter.count = positions * t->parameter.shape[1];
+    t->parameter.shape[0] = c->first_position + positions;
+    t->parameter.count = t->parameter.shape[0] * t->parameter.shape[1];
     c->positions = positions;
 }
 

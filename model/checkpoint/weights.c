@@ -124,6 +124,7 @@ void weights_begin(const struct model_config *c, uint32_t parts, struct weights 
 {
     struct parameter *list = parameters_list(c, parts, &ret->n_tensors);
     ret->arch = c->arch;
+    ret->tied = c->tied;
     ret->parts = parts;
     ret->tensor = memory_new(ret->n_tensors, sizeof *ret->tensor);
     for (uint32_t k = 0; k < ret->n_tensors; k++)
@@ -149,7 +150,7 @@ void weights_refit(struct weights *w, const struct model_config *c, uint32_t par
     for (uint32_t k = 0; k < w->n_tensors; k++) {
         const struct parameter *p = &w->tensor[k].parameter;
         struct tensor *from = weights_get(&old, p->id, p->layer);
-        if (from && from->data && !(p->part & fresh))
+        if (from && from->data && !(p->part & fresh) && !strcmp(from->parameter.name, p->name))
             take_values(&w->tensor[k], from);
         else
             w->new_parts |= p->part;

@@ -21,6 +21,7 @@ struct weights {
     const struct arch *arch; /* of the config */
     struct tensor *tensor;   /* parameters_list() of the parts */
     uint32_t n_tensors;
+    bool tied;          /* the config's */
     uint32_t parts;     /* which the list has */
     uint32_t new_parts; /* parts that the files lack: all of their tensors are null */
     char **note;        /* what a user should know, a line each */

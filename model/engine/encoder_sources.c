@@ -172,7 +172,7 @@ static void add_words(const struct walk *w)
     const struct tensor *own = tensor_of(w, PARAMETER_MLM_DECODER, 0);
     struct encoder *c = w->c;
     struct linear_source s = plain(w, dense, &c->words_dense);
-    s.shape.after = linear_after(m->activation);
+    s.shape.after = linear_after(m->head_activation);
     s.twin = &c->words_dense_twin;
     add_linear(w, &s);
     add_norm(w, norm, &c->words_norm);
@@ -194,7 +194,8 @@ static void add_pooler(const struct walk *w)
     static const struct pair of = {PARAMETER_POOLER_WEIGHT, PARAMETER_POOLER_BIAS, 0};
     struct linear_source s = plain(w, of, &w->c->pooler);
     s.shape.y = w->g->dtype;
-    s.shape.after = w->g->config.arch->pooler == POOLER_OF_ENCODER ? AFTER_TANH : AFTER_RELU;
+    s.shape.after =
+        arch_pooler(&w->g->config) == POOLER_OF_CLASSIFIER ? AFTER_RELU : AFTER_TANH;
     s.twin = &w->c->pooler_twin;
     add_linear(w, &s);
 }

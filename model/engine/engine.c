@@ -250,7 +250,7 @@ static int check_sequence(const struct engine *g, const struct sequence *s, uint
     if (s->count < 1 || s->count > g->longest)
         return error_set(e, ERROR_INPUT, "sequence %u has %u tokens; 1..%u are expected", k,
                          s->count, g->longest);
-    if (s->first_part < s->count && m->types == 1)
+    if (s->first_part < s->count && m->types == 1 && !m->one_type)
         return error_set(e, ERROR_INPUT, "sequence %u is a pair; the model has one type", k);
     for (uint32_t i = 0; i < s->count; i++)
         if (s->token_ids[i] >= m->vocabulary)

@@ -73,7 +73,8 @@ int engine_reload_attention(struct engine *g, const char *folder,
 /* The kernel file that attention runs, kernel_size bytes; lives with the engine. */
 const uint8_t *engine_kernel(const struct engine *g, uint64_t *ret_size);
 
-/* One text or pair: the first `first_part` tokens have type 0, the rest type 1. */
+/* One text or pair: the first `first_part` tokens have type 0, the rest type 1, or 0 where the architecture's tokenizers give
+   no types. */
 struct sequence {
     const uint32_t *token_ids;
     uint32_t count, first_part;

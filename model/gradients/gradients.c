@@ -46,7 +46,7 @@ static int check_sequence(const struct engine *g, const struct train_batch *b, u
         b->offsets[k + 1] - b->offsets[k] != (int32_t)s->count)
         return error_set(e, ERROR_INPUT, "sequence %u has %u tokens; 1..%u are expected", k,
                          s->count, g->longest);
-    if (s->first_part < s->count && g->config.types == 1)
+    if (s->first_part < s->count && g->config.types == 1 && !g->config.one_type)
         return error_set(e, ERROR_INPUT, "sequence %u is a pair; the model has one type", k);
     for (uint32_t i = 0; i < s->count; i++)
         if (s->token_ids[i] >= g->config.vocabulary)

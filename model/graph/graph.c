@@ -35,6 +35,11 @@ uint32_t graph_head_site(uint32_t layers)
     return 1 + 2 * layers; /* graph_outer_site() of the last layer is 2 * layers */
 }
 
+uint32_t graph_dense_site(uint32_t layers)
+{
+    return 2 + 2 * layers;
+}
+
 /* ---- norms ---- */
 
 struct op_norm graph_attention_norm(const struct graph *p, uint32_t layer)

@@ -9,7 +9,8 @@
 enum { SITE_EMBEDDINGS, SITE_NONE = INT32_MAX };
 uint32_t graph_output_site(const struct arch *a, uint32_t layer); /* of the attention block */
 uint32_t graph_outer_site(const struct arch *a, uint32_t layer);  /* of the feed forward */
-uint32_t graph_head_site(uint32_t layers); /* before the linear of a classifier or span head */
+uint32_t graph_head_site(uint32_t layers);  /* before the linear of a classifier or span head */
+uint32_t graph_dense_site(uint32_t layers); /* before the dense layer of a classifier */
 
 struct graph {
     const struct engine *g;

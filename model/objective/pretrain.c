@@ -69,7 +69,7 @@ static void close_data(struct objective_data *d)
 static int check_types(const struct objective_data *d, const char *path,
                        const struct model_config *c, struct error *e)
 {
-    return pretrain_samples(d)->header->pairing == PAIRING_NEXT && c->types == 1
+    return pretrain_samples(d)->header->pairing == PAIRING_NEXT && c->types == 1 && !c->one_type
                ? error_set(e, ERROR_INPUT, "%s has pairs, the model one type of token", path)
                : 0;
 }

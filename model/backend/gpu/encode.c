@@ -84,6 +84,7 @@ static int grow(const struct op_batch *p, struct error *e)
 /* The host's side of BUFFER_INPUT. Sequences that were added are empty, at the end. */
 static void stage(const struct op_batch *p)
 {
+    const struct model_config *m = &p->g->config;
     const struct sequence *list = p->request->list;
     const uint32_t all = p->size.tokens, n = p->workspace->sequences;
     const uint64_t bytes = input_words(p) * sizeof(uint32_t);
@@ -93,10 +94,10 @@ static void stage(const struct op_batch *p)
     p->memory->tokens = all;
     uint32_t *token_ids = p->memory->staging, *begin = token_ids + 3 * (uint64_t)all;
     for (uint32_t s = 0, row = 0; s < n; s++)
-        for (uint32_t i = 0; i < list[s].count; i++, row++) {
+        for (uint32_t i = 0, counted = 0; i < list[s].count; i++, row++) {
             token_ids[row] = list[s].token_ids[i];
-            token_ids[all + (uint64_t)row] = i;
-            token_ids[2 * (uint64_t)all + row] = i >= list[s].first_part;
+            token_ids[all + (uint64_t)row] = arch_position(m, token_ids[row], &counted);
+            token_ids[2 * (uint64_t)all + row] = !m->one_type && i >= list[s].first_part;
         }
     for (uint32_t s = 0; s <= p->size.sequences; s++)
         begin[s] = (uint32_t)p->workspace->offsets[s < n ? s : n];

@@ -59,10 +59,10 @@ static void norm(const struct plain_bert *b, enum parameter_id id, uint32_t laye
     free(shift);
 }
 
-static void activate(const struct plain_bert *b, double *x, size_t count)
+static void activate(enum activation a, double *x, size_t count)
 {
     for (size_t k = 0; k < count; k++)
-        switch (b->config->activation) {
+        switch (a) {
         case ACTIVATION_GELU:
             x[k] = x[k] / 2 * (1 + erf(x[k] / sqrt(2)));
             break;
@@ -186,10 +186,21 @@ static void run_layer(const struct plain_bert *b, uint32_t layer, double *x, uin
     y = enter(b, BLOCK_FEED, PARAMETER_OUTER_GAIN, layer, x, n);
     double *between = dense(b, PARAMETER_INNER_WEIGHT, layer, y, n);
     free(y);
-    activate(b, between, (size_t)n * inner);
+    activate(b->config->activation, between, (size_t)n * inner);
     add(x, dense(b, PARAMETER_OUTER_WEIGHT, layer, between, n), (size_t)n * h);
     free(between);
     leave(b, BLOCK_FEED, PARAMETER_OUTER_GAIN, layer, x, n);
+}
+
+/* Where padding has a position of its own, tokens are counted from behind it, those of padding not. */
+static uint32_t position_of(const struct model_config *c, const struct sequence *s, uint32_t i)
+{
+    uint32_t at = c->pad;
+    if (!c->arch->positions_skip_pad)
+        return i;
+    for (uint32_t k = 0; k <= i; k++)
+        at += s->token_ids[k] != c->pad;
+    return s->token_ids[i] == c->pad ? c->pad : at;
 }
 
 double *plain_hidden(const struct plain_bert *b, const struct sequence *s)
@@ -199,10 +210,14 @@ double *plain_hidden(const struct plain_bert *b, const struct sequence *s)
     float *position = plain_tensor(b, PARAMETER_POSITIONS, 0);
     float *type = b->config->types ? plain_tensor(b, PARAMETER_TYPES, 0) : NULL;
     double *x = memory_new((size_t)s->count * h, sizeof *x);
-    for (uint32_t i = 0; i < s->count; i++)
+    for (uint32_t i = 0; i < s->count; i++) {
+        const uint32_t at = position_of(b->config, s, i);
+        const bool second = i >= s->first_part && !b->config->one_type;
         for (uint32_t k = 0; k < h; k++)
-            x[i * h + k] = (double)word[s->token_ids[i] * h + k] + (double)position[i * h + k] +
-                           (type ? (double)type[(i < s->first_part ? 0 : h) + k] : 0);
+            x[i * h + k] = (double)word[s->token_ids[i] * h + k] +
+                           (double)position[at * h + k] +
+                           (type ? (double)type[(second ? h : 0) + k] : 0);
+    }
     free(word);
     free(position);
     free(type);
@@ -218,7 +233,7 @@ double *plain_pooled(const struct plain_bert *b, const double *x)
 {
     uint32_t h = b->config->hidden;
     double *y = dense(b, PARAMETER_POOLER_WEIGHT, 0, x, 1);
-    const bool relu = b->config->arch->pooler == POOLER_OF_CLASSIFIER;
+    const bool relu = arch_pooler(b->config) == POOLER_OF_CLASSIFIER;
     for (uint32_t k = 0; k < h; k++)
         y[k] = relu ? fmax(y[k], 0) : tanh(y[k]);
     return y;
@@ -231,7 +246,7 @@ double *plain_words(const struct plain_bert *b, const double *x)
     double *logit = memory_new(words, sizeof *logit);
     float *word = plain_tensor(b, PARAMETER_WORDS, 0);
     float *bias = plain_tensor(b, PARAMETER_MLM_BIAS, 0);
-    activate(b, y, h);
+    activate(b->config->head_activation, y, h);
     norm(b, PARAMETER_MLM_GAIN, 0, y, 1);
     for (uint32_t k = 0; k < words; k++) {
         logit[k] = (double)bias[k];

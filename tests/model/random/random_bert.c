@@ -29,6 +29,8 @@ const struct bert_case bert_cases[] = {
     {"norms first",        2, 64, 4, "gelu",     "longformer(5,2)", "softmax",     0, "toy"},
     {"norms first, heads of 26", 1, 52, 2, "silu", "dense",         "softmax",     0, "toy"},
     {"no dropout after attention, no types", 2, 64, 4, "gelu", "window(5)", "softmax", 0, "distilbert"},
+    {"positions behind padding's", 2, 64, 4, "silu", "window(5)",   "softmax",     0, "roberta"},
+    {"positions behind padding's, bert's blocks", 1, 52, 2, "gelu", "dense", "softmax", 0, "xlm-roberta"},
     {NULL},
 };
 /* clang-format on */
@@ -132,11 +134,26 @@ void random_model(uint32_t layers, uint32_t hidden, uint32_t heads, uint32_t typ
     make_model(bert_config(&k, types));
 }
 
+static json_t *roberta_config(const struct bert_case *k)
+{
+    json_t *c = bert_config(k, 1);
+    json_object_set_new(c, "model_type", json_string(k->type));
+    json_object_set_new(c, "architectures", json_array());
+    json_array_append_new(
+        json_object_get(c, "architectures"),
+        json_string(k->type[0] == 'x' ? "XLMRobertaForMaskedLM" : "RobertaForMaskedLM"));
+    json_object_set_new(c, "pad_token_id", json_integer(3));
+    json_object_set_new(c, "max_position_embeddings", json_integer(POSITIONS + 4));
+    return c;
+}
+
 static json_t *config_of(const struct bert_case *c)
 {
-    return !c->type                  ? bert_config(c, 2)
-           : !strcmp(c->type, "toy") ? toy_config(c)
-                                     : distilbert_config(c);
+    const char *type = c->type ? c->type : "bert";
+    return !strcmp(type, "bert")         ? bert_config(c, 2)
+           : !strcmp(type, "toy")        ? toy_config(c)
+           : !strcmp(type, "distilbert") ? distilbert_config(c)
+                                         : roberta_config(c);
 }
 
 void random_model_of(const struct bert_case *c)

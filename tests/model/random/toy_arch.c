@@ -95,5 +95,6 @@ const struct arch arch_toy = {
                  .layer_norm_eps = 1e-6,
                  .initializer_range = 0.02,
                  .classifier_dropout = -1,
+                 .choice_dropout = -1,
                  .tied = true},
 };

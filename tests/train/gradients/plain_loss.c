@@ -1,10 +1,24 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "tests/train/gradients/plain_loss.h"
 #include "masks/base/memory.h"
+#include "model/arch/arch.h"
 #include <math.h>
 #include <stdlib.h>
 
 /* ---- logits ---- */
+
+/* The pooler of a row; kept: dropout before a dense layer that has one. */
+static double *pool(const struct plain_bert *b, const double *x, const float *kept)
+{
+    const uint32_t h = b->config->hidden;
+    double *own = memory_copy(x, h * sizeof *x);
+    if (kept && arch_pooler(b->config) == POOLER_DROPS)
+        for (uint32_t k = 0; k < h; k++)
+            own[k] *= (double)kept[k];
+    double *ret = plain_pooled(b, own);
+    free(own);
+    return ret;
+}
 
 /* Of a row x: the linear that the target's head has, after the pooler where it has one. */
 static double *label_logits(const struct plain_bert *b, enum target_head head, const double *x,
@@ -13,7 +27,7 @@ static double *label_logits(const struct plain_bert *b, enum target_head head, c
     const uint32_t h = b->config->hidden, labels = target_labels(b->config, head);
     const struct target_form *form = target_form(head);
     float *w = plain_tensor(b, form->weight, 0), *bias = plain_tensor(b, form->bias, 0);
-    double *pooled = form->pooled ? plain_pooled(b, x) : NULL,
+    double *pooled = form->pooled ? pool(b, x, kept ? kept + h : NULL) : NULL,
            *z = memory_new(labels, sizeof *z);
     for (uint32_t c = 0; c < labels; c++) {
         z[c] = (double)bias[c];
@@ -51,7 +65,7 @@ static double **all_logits(const struct plain_bert *b, const struct train_batch 
                 if (row >= first && row < end)
                     ret[at] =
                         row_logits(b, batch->target[t].head, x + (size_t)(row - first) * h,
-                                   kept ? kept + at * h : NULL);
+                                   kept ? kept + at * 2 * h : NULL);
             }
         free(x);
     }

@@ -4,7 +4,8 @@
 #include "model/gradients/gradients.h"
 #include "tests/model/random/plain_bert.h"
 
-/* kept: [rows of all targets][H]: factors of dropout before the heads' linears; null: all are 1. */
+/* kept: [rows of all targets][2][H]: factors of dropout before the heads' linears, and before their dense layers; null: all are
+   1. */
 double plain_loss(const struct plain_bert *b, const struct gradients_request *r,
                   const float *kept);
 /* The losses of a target whose logits are right (struct target_loss). */

@@ -117,7 +117,7 @@ static void must_drop(const char *json, double pooled, double rows, double span)
     json_decref(j);
 }
 
-/* As modeling_bert.py and modeling_distilbert.py of transformers 5.24 have it. */
+/* As modeling_bert.py, modeling_distilbert.py and modeling_roberta.py of transformers 5.24 have it. */
 static void models_drop(void **unused)
 {
     (void)unused;
@@ -135,6 +135,11 @@ static void models_drop(void **unused)
     must_drop("{\"model_type\": \"distilbert\", \"dropout\": 0.25, \"seq_classif_dropout\": "
               "0.5, \"qa_dropout\": 0.75}",
               0.5, 0.25, 0.75);
+#define HALF "\"hidden_dropout_prob\": 0.25, \"classifier_dropout\": 0.5"
+    must_drop("{\"model_type\": \"roberta\", " HALF "}", 0.5, 0.5, 0);
+    must_drop("{\"model_type\": \"roberta\", " HALF
+              ", \"architectures\": [\"RobertaForMultipleChoice\"]}",
+              0.25, 0.5, 0);
 }
 
 /* ---- rates of layers ---- */

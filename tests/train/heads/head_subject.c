@@ -10,13 +10,15 @@ static const char MASK[] = "longformer(5,2)";
 
 /* clang-format off */
 const struct head_case head_cases[] = {
-    {"labels of sequences",     "BertForSequenceClassification",       false, LABELS, TARGET_POOLED, LOSS_LABELS},
-    {"regression",              "BertForSequenceClassification",       false, 1,      TARGET_POOLED, LOSS_SQUARE},
-    {"choice",                  "BertForMultipleChoice",               false, 1,      TARGET_POOLED, LOSS_CHOICE},
-    {"labels of tokens",        "BertForTokenClassification",          false, LABELS, TARGET_ROWS,   LOSS_LABELS},
-    {"span",                    "BertForQuestionAnswering",            false, 2,      TARGET_SPAN,   LOSS_SPAN},
-    {"DistilBERT's sequences",  "DistilBertForSequenceClassification", true,  LABELS, TARGET_POOLED, LOSS_LABELS},
-    {"DistilBERT's span",       "DistilBertForQuestionAnswering",      true,  2,      TARGET_SPAN,   LOSS_SPAN},
+    {"labels of sequences",     "BertForSequenceClassification",       NULL, LABELS, TARGET_POOLED, LOSS_LABELS},
+    {"regression",              "BertForSequenceClassification",       NULL, 1,      TARGET_POOLED, LOSS_SQUARE},
+    {"choice",                  "BertForMultipleChoice",               NULL, 1,      TARGET_POOLED, LOSS_CHOICE},
+    {"labels of tokens",        "BertForTokenClassification",          NULL, LABELS, TARGET_ROWS,   LOSS_LABELS},
+    {"span",                    "BertForQuestionAnswering",            NULL, 2,      TARGET_SPAN,   LOSS_SPAN},
+    {"DistilBERT's sequences",  "DistilBertForSequenceClassification", "distilbert", LABELS, TARGET_POOLED, LOSS_LABELS},
+    {"DistilBERT's span",       "DistilBertForQuestionAnswering",      "distilbert", 2,      TARGET_SPAN,   LOSS_SPAN},
+    {"RoBERTa's sequences",     "RobertaForSequenceClassification",    "roberta", LABELS, TARGET_POOLED, LOSS_LABELS},
+    {"RoBERTa's choice",        "RobertaForMultipleChoice",            "roberta", 1,      TARGET_POOLED, LOSS_CHOICE},
     {NULL},
 };
 /* clang-format on */
@@ -84,11 +86,8 @@ void head_begin(struct head_subject *s, const struct head_case *c, enum element 
                 uint32_t threads)
 {
     struct error e = {0};
-    const struct bert_case model = {.layers = 1,
-                                    .hidden = 64,
-                                    .heads = 4,
-                                    .act = "gelu",
-                                    .type = c->distilbert ? "distilbert" : NULL};
+    const struct bert_case model = {
+        .layers = 1, .hidden = 64, .heads = 4, .act = "gelu", .type = c->type};
     random_restart();
     random_head(&model, c->class, c->labels);
     subject_begin(&s->base, &(struct subject_options){MASK, "softmax", dtype, threads,
@@ -135,19 +134,26 @@ static struct row_place place_of(const struct train_batch *b, uint32_t row)
     return (struct row_place){b->sample[s], row - (uint32_t)b->offsets[s]};
 }
 
+/* A row's factors at a site. */
+static void draw_kept(const struct gradients_request *r, uint32_t row, uint32_t site,
+                      float *ret)
+{
+    const uint32_t h = r->engine->config.hidden,
+                   below = (uint32_t)(r->head_dropout * 65536 + 0.5);
+    const struct row_dropout d = {r->seed, site, below, 65536.0F / (float)(65536 - below)};
+    const struct row_place place = place_of(r->batch, row);
+    for (uint32_t i = 0; i < h; i++)
+        ret[i] = 1;
+    cpu_train_ops()->drop_f32(&d, &place, 1, h, ret, ret);
+}
+
 float *head_kept(const struct gradients_request *r)
 {
     const struct train_target *t = &r->batch->target[0];
-    const uint32_t h = r->engine->config.hidden,
-                   below = (uint32_t)(r->head_dropout * 65536 + 0.5);
-    const struct row_dropout d = {r->seed, 2 * r->engine->config.layers + 1, below,
-                                  65536.0F / (float)(65536 - below)};
-    float *ret = memory_new((size_t)t->count * h, sizeof *ret);
-    for (uint32_t k = 0; k < t->count; k++) {
-        const struct row_place place = place_of(r->batch, t->row[k]);
-        for (uint32_t i = 0; i < h; i++)
-            ret[(size_t)k * h + i] = 1;
-        cpu_train_ops()->drop_f32(&d, &place, 1, h, ret + (size_t)k * h, ret + (size_t)k * h);
-    }
+    const uint32_t h = r->engine->config.hidden, site = 2 * r->engine->config.layers + 1;
+    float *ret = memory_new((size_t)t->count * 2 * h, sizeof *ret);
+    for (uint32_t k = 0; k < t->count; k++)
+        for (uint32_t dense = 0; dense < 2; dense++)
+            draw_kept(r, t->row[k], site + dense, ret + ((size_t)k * 2 + dense) * h);
     return ret;
 }

@@ -8,7 +8,7 @@ enum { GROUP = 3, HEAD_ROWS = SEQUENCES * POSITIONS };
 
 struct head_case {
     const char *name, *class;
-    bool distilbert;
+    const char *type; /* model_type; null: bert */
     uint32_t labels;
     enum target_head head;
     enum target_loss_kind loss;

@@ -43,7 +43,7 @@ int embedding_check(const struct embedding_settings *s, const struct engine *g, 
         return error_set(e, ERROR_INPUT,
                          "sentence_bert_config.json: do_lower_case true with a cased tokenizer "
                          "is not supported");
-    if (s->how.pooling == POOLING_POOLER && g->config.arch->pooler != POOLER_OF_ENCODER)
+    if (s->how.pooling == POOLING_POOLER && arch_pooler(&g->config) != POOLER_OF_ENCODER)
         return error_set(e, ERROR_INPUT, "pooling pooler: %s has none; mean or cls is expected",
                          g->config.arch->title);
     return 0;

@@ -158,9 +158,9 @@ struct row_dropout training_dropout(const struct training *t, uint32_t site)
     return dropout_of(t->seed, site, site == SITE_NONE ? 0 : t->hidden_dropout);
 }
 
-struct row_dropout training_head_dropout(const struct training *t, uint32_t layers)
+struct row_dropout training_head_dropout(const struct training *t, uint32_t site)
 {
-    return dropout_of(t->seed, graph_head_site(layers), t->head_dropout);
+    return dropout_of(t->seed, site, t->head_dropout);
 }
 
 uint64_t cpu_batch_bias_at(const struct cpu_batch *p, uint32_t layer, bool gradient)

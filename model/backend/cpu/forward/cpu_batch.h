@@ -104,4 +104,4 @@ panel_step panel_project; /* query, key, value of a layer */
 panel_step panel_layer;   /* what follows a layer's attention */
 
 struct row_dropout training_dropout(const struct training *t, uint32_t site);
-struct row_dropout training_head_dropout(const struct training *t, uint32_t layers);
+struct row_dropout training_head_dropout(const struct training *t, uint32_t site);

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What a panel goes through between two attentions: output, LayerNorm, feed forward, LayerNorm, and the
    next layer's projection. In training with dropout, and with a tape that is filled. */
+#include "model/arch/arch.h"
 #include "model/backend/cpu/forward/cpu_batch.h"
 #include <omp.h>
 
@@ -102,24 +103,43 @@ static uint32_t sequence_of(const struct cpu_batch *p, uint32_t row)
     return low;
 }
 
+/* Tokens of sequence s before the row that took a position. */
+static uint32_t positions_before(const struct cpu_batch *p, uint32_t s, uint32_t row)
+{
+    const uint32_t tokens = row - (uint32_t)p->offsets[s];
+    uint32_t counted = 0;
+    if (!p->g->config.first_position)
+        return tokens;
+    for (uint32_t k = 0; k < tokens; k++)
+        arch_position(&p->g->config, p->list[s].token_ids[k], &counted);
+    return counted;
+}
+
 static void embed(const struct part *part)
 {
     const struct cpu_batch *p = part->p;
     const struct embeddings *m = &p->c->embeddings;
     const int32_t *offsets = p->offsets;
+    const bool one_type = p->g->config.one_type;
     uint32_t s = sequence_of(p, part->first), size = p->g->config.hidden;
+    uint32_t counted = positions_before(p, s, part->first);
     for (uint32_t k = 0; k < part->rows; k++) {
-        while ((uint32_t)offsets[s + 1] <= part->first + k)
+        while ((uint32_t)offsets[s + 1] <= part->first + k) {
             s++;
+            counted = 0;
+        }
         uint32_t at = part->first + k - (uint32_t)offsets[s];
         const struct sequence *from = &p->list[s];
         float *sum = part->workspace->sum + (uint64_t)k * size;
+        const float *position =
+            m->positions +
+            (uint64_t)arch_position(&p->g->config, from->token_ids[at], &counted) * size;
         tensor_to_f32(m->mapped_words, (uint64_t)from->token_ids[at] * size, size, sum);
         if (m->types)
-            p->ops->add3(size, sum, m->positions + (uint64_t)at * size,
-                         m->types + (at < from->first_part ? 0 : size), sum);
+            p->ops->add3(size, sum, position,
+                         m->types + (one_type || at < from->first_part ? 0 : size), sum);
         else
-            p->ops->add_f32(size, m->positions + (uint64_t)at * size, sum);
+            p->ops->add_f32(size, position, sum);
     }
 }
 

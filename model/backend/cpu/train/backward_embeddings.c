@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The embeddings: their dropout and LayerNorm by panels, then their rows. A thread takes columns, and all tokens in
    order, so that the sums are the same for any number of threads. */
+#include "model/arch/arch.h"
 #include "model/backend/cpu/train/backward.h"
 #include <string.h>
 
@@ -37,19 +38,25 @@ static void add(const struct cpu_batch *p, float *table, uint64_t row, uint32_t 
 }
 
 /* The padding token's row learns nothing from where the token stands, as in transformers (padding_idx); masking may
-   draw it. */
+   draw it. Nor does the padding's row of the positions. */
 static void add_columns(const struct cpu_batch *p, const struct tables *t, uint32_t first,
                         uint32_t columns)
 {
     const float *stream = p->training->backward->stream + first;
-    for (uint32_t s = 0; s < p->sequences; s++)
-        for (uint32_t k = 0; k < p->list[s].count; k++, stream += p->g->config.hidden) {
-            if (p->list[s].token_ids[k] != p->g->config.pad)
-                add(p, t->word, p->list[s].token_ids[k], first, columns, stream);
-            add(p, t->position, k, first, columns, stream);
+    const struct model_config *m = &p->g->config;
+    for (uint32_t s = 0; s < p->sequences; s++) {
+        const struct sequence *from = &p->list[s];
+        for (uint32_t k = 0, counted = 0; k < from->count; k++, stream += m->hidden) {
+            const uint32_t token = from->token_ids[k],
+                           position = arch_position(m, token, &counted);
+            if (token != m->pad)
+                add(p, t->word, token, first, columns, stream);
+            if (position >= m->first_position)
+                add(p, t->position, position, first, columns, stream);
             if (t->type)
-                add(p, t->type, k >= p->list[s].first_part, first, columns, stream);
+                add(p, t->type, !m->one_type && k >= from->first_part, first, columns, stream);
         }
+    }
 }
 
 int backward_embeddings(const struct cpu_batch *p, struct error *e)

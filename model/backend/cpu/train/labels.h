@@ -23,6 +23,8 @@ void labels_find_loss(const struct labels *n);
    pooler. */
 int labels_pool(const struct labels *n, struct error *e);
 int labels_pool_back(const struct labels *n, struct error *e);
+/* The head's dropout at a site, of the target's rows x [count, H] or of their gradient, in place. */
+void labels_drop(const struct labels *n, uint32_t site, float *x);
 /* A row of the last hidden states, in the engine's dtype: that of the target's k-th row. */
 uint32_t labels_row(const struct labels *n, uint32_t k);
 const void *labels_hidden_row(const struct labels *n, uint32_t k);

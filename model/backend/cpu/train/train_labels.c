@@ -29,11 +29,10 @@ static float *row_of(const struct labels *n, float *base, uint32_t row)
 
 /* ---- what the linear reads ---- */
 
-/* The dropout before the linear, of x or of its gradient, in place. */
-static void drop(const struct labels *n, float *x)
+void labels_drop(const struct labels *n, uint32_t site, float *x)
 {
     const struct training *t = n->p->training;
-    const struct row_dropout d = training_head_dropout(t, n->p->g->config.layers);
+    const struct row_dropout d = training_head_dropout(t, site);
     if (!n->form->drops || !d.keep_below)
         return;
 #pragma omp parallel for if (shared(n))
@@ -52,7 +51,7 @@ static int read_rows(const struct labels *n, struct error *e)
             elements_to_f32(n->p->g->dtype, labels_hidden_row(n, k), n->hidden,
                             row_of(n, n->b->labels.x, k));
     }
-    drop(n, n->b->labels.x);
+    labels_drop(n, graph_head_site(n->p->g->config.layers), n->b->labels.x);
     return 0;
 }
 
@@ -142,7 +141,7 @@ static void linear_back(const struct labels *n)
 static int back(const struct labels *n, struct error *e)
 {
     linear_back(n);
-    drop(n, n->b->labels.dx);
+    labels_drop(n, graph_head_site(n->p->g->config.layers), n->b->labels.dx);
     if (n->form->pooled && labels_pool_back(n, e) < 0)
         return -1;
 #pragma omp parallel for if (shared(n))

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The pooler of a target's rows and the way back through it. One thread, as there are few rows. */
+#include "model/arch/arch.h"
 #include "model/backend/cpu/train/labels.h"
 #include <omp.h>
 #include <string.h>
@@ -10,6 +11,21 @@ static void gather(const struct labels *n)
     for (uint32_t k = 0; k < n->target->count; k++)
         memcpy(cpu_batch_row(n->p, a->gathered, k, n->hidden), labels_hidden_row(n, k),
                n->hidden * element_bytes(n->p->g->dtype));
+}
+
+static bool drops(const struct labels *n)
+{
+    return arch_pooler(&n->p->g->config) == POOLER_DROPS && n->form->drops;
+}
+
+/* The rows that were gathered, by way of f32. */
+static void drop_gathered(const struct labels *n)
+{
+    const struct label_arrays *a = &n->b->labels;
+    const uint64_t count = (uint64_t)n->target->count * n->hidden;
+    elements_to_f32(n->p->g->dtype, a->gathered, count, a->x);
+    labels_drop(n, graph_dense_site(n->p->g->config.layers), a->x);
+    backward_round(n->p, count, a->x, a->gathered);
 }
 
 /* y = x through a linear, on this thread. */
@@ -37,6 +53,8 @@ int labels_pool(const struct labels *n, struct error *e)
     pooler.shape.y = ELEMENT_F32;
     pooler.shape.after = AFTER_NONE;
     gather(n);
+    if (drops(n))
+        drop_gathered(n);
     if (multiply(n, &pooler, a->gathered, a->pre, e) < 0)
         return -1;
     n->p->training->ops->activate_f32(after, (uint64_t)n->target->count * n->hidden, a->pre,
@@ -65,5 +83,9 @@ int labels_pool_back(const struct labels *n, struct error *e)
     backward_round(p, count, a->dx, a->d_pre);
     backward_columns(p, n->target->count, n->hidden, a->d_pre,
                      backward_gradient(p, PARAMETER_POOLER_BIAS, 0));
-    return multiply(n, &p->c->pooler_twin, a->d_pre, a->dx, e) < 0 ? -1 : pooler_gradient(n, e);
+    if (multiply(n, &p->c->pooler_twin, a->d_pre, a->dx, e) < 0)
+        return -1;
+    if (drops(n))
+        labels_drop(n, graph_dense_site(p->g->config.layers), a->dx);
+    return pooler_gradient(n, e);
 }

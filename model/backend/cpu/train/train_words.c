@@ -55,7 +55,7 @@ static int transform(const struct words_part *w)
                     cpu_batch_row(p, a->gathered, w->first, w->hidden), pre,
                     &w->workspace->product) < 0)
         return -1;
-    ops->activate_f32(linear_after(p->g->config.activation), w->rows * w->hidden, pre, x);
+    ops->activate_f32(linear_after(p->g->config.head_activation), w->rows * w->hidden, pre, x);
     if (p->g->dtype == ELEMENT_BF16)
         ops->norm_bf16(n, w->rows, x, NULL, normalised, inverse, y);
     else
@@ -114,7 +114,7 @@ static int back(const struct words_part *w)
                     &w->workspace->product) < 0)
         return -1;
     backward_norm(p, &norm, w->first, w->rows, d);
-    ops->activate_back_f32(linear_after(p->g->config.activation), w->rows * h,
+    ops->activate_back_f32(linear_after(p->g->config.head_activation), w->rows * h,
                            rows_of(a->pre, w->first, h), d, d);
     backward_round(p, w->rows * h, d, d_dense);
     backward_columns(p, w->rows, (uint32_t)h, d_dense, rows_of(a->dense_bias, w->panel, h));
