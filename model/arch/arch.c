@@ -3,7 +3,8 @@
 #include <string.h>
 
 static const struct arch *const all[] = {
-    &arch_bert, &arch_camembert, &arch_distilbert, &arch_roberta, &arch_xlm_roberta,
+    &arch_bert,  &arch_camembert, &arch_distilbert,
+    &arch_mpnet, &arch_roberta,   &arch_xlm_roberta,
 };
 
 const struct arch *arch_find(const char *model_type)
@@ -55,6 +56,19 @@ enum pooler_kind arch_pooler(const struct model_config *c)
 {
     const struct arch_class *class = arch_class_find(c->arch, c->architecture);
     return class && class->dense ? POOLER_DROPS : c->arch->pooler;
+}
+
+uint32_t arch_relative(int32_t offset)
+{
+    enum { HALF = RELATIVE_ROWS / 2, EXACT = HALF / 2 };
+    const uint32_t first = offset > 0 ? HALF : 0;
+    const uint64_t n = (uint64_t)(offset < 0 ? -(int64_t)offset : offset);
+    uint32_t k = 0;
+    if (n < EXACT)
+        return first + (uint32_t)n;
+    while (k + 1 < EXACT && n * n >= UINT64_C(64) << (k + 1)) /* n >= 8 * 2^((k + 1) / 2) */
+        k++;
+    return first + EXACT + k;
 }
 
 const struct parameter_row *arch_parameter(const struct arch *a, enum parameter_id id)

@@ -100,6 +100,7 @@ struct arch {
 extern const struct arch arch_bert;
 extern const struct arch arch_camembert;
 extern const struct arch arch_distilbert;
+extern const struct arch arch_mpnet;
 extern const struct arch arch_roberta;
 extern const struct arch arch_xlm_roberta;
 /* A program may bring more, in a list that ends with null. */
@@ -124,6 +125,10 @@ static inline uint32_t arch_position(const struct model_config *c, uint32_t toke
     return c->first_position && token == c->first_position - 1 ? token
                                                                : c->first_position + (*count)++;
 }
+/* The row of PARAMETER_RELATIVE for a key that stands `offset` behind its query: the first half for keys before it and itself. A
+   distance below 8 has a row of its own, then there are two for each doubling; the last takes all from 91 on. */
+enum { RELATIVE_ROWS = 32 };
+uint32_t arch_relative(int32_t offset);
 /* A parameter's row; null where the architecture has none. */
 const struct parameter_row *arch_parameter(const struct arch *a, enum parameter_id id);
 /* The layer's block of this kind, and where its norm is. */

@@ -31,6 +31,8 @@ struct model_config {
     uint32_t vocabulary, hidden, layers, heads, intermediate, positions, types, labels, pad;
     uint32_t
         first_position; /* row of the table for a text's first token; `positions` counts rows from there on */
+    uint32_t
+        relative; /* rows of the table of biases by distance (arch_relative()); 0: scores have none */
     bool one_type;     /* tokenizers give no types: all tokens have the first */
     bool labels_given; /* else the file's shape says how many */
     enum activation activation,

@@ -18,6 +18,10 @@ static uint64_t size_of(const struct model_config *c, char letter)
         return c->hidden;
     case 'I':
         return c->intermediate;
+    case 'R':
+        return c->relative;
+    case 'A':
+        return c->heads;
     case 'L':
         return c->labels;
     default:

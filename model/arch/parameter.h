@@ -11,6 +11,7 @@ enum parameter_id {
     PARAMETER_TYPES,
     PARAMETER_EMBEDDINGS_GAIN,
     PARAMETER_EMBEDDINGS_SHIFT,
+    PARAMETER_RELATIVE,   /* a bias of the scores for each bucket of distances and head */
     PARAMETER_FINAL_GAIN, /* the norm after the last layer, where layers begin with theirs */
     PARAMETER_FINAL_SHIFT,
     /* In each layer. Weight and bias of query, key and value follow each other, in this order. */
@@ -61,7 +62,8 @@ struct parameter_row {
     const char
         *name; /* in files, without the architecture's prefix; in a layer without the layer's */
     const char *
-        shape; /* a letter for each dimension: Vocabulary, Positions, Types, Hidden, Intermediate, Labels, 2 */
+        shape; /* a letter for each dimension: Vocabulary, Positions, Types, Hidden, Intermediate, Labels,
+                  Relative, Attention heads, 2 */
     uint32_t part;          /* one PART_ bit */
     enum first_value first; /* NORMAL_PAD: normal, but row pad_token_id is 0 */
     bool decays;            /* weight decay applies */

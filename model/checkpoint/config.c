@@ -185,12 +185,20 @@ static int take_labels(const json_t *json, struct model_config *c, struct error 
     return 0;
 }
 
+static bool reads(const struct arch *a, const char *key)
+{
+    const struct arch_size *s = a->sizes;
+    while (s->key && strcmp(s->key, key))
+        s++;
+    return s->key;
+}
+
 /* The table's rows for texts begin behind the padding's. */
 static int skip_padding(const json_t *json, struct model_config *c, struct error *e)
 {
     if (!c->arch->positions_skip_pad)
         return 0;
-    if (json_is_null(json_object_get(json, "pad_token_id")))
+    if (reads(c->arch, "pad_token_id") && json_is_null(json_object_get(json, "pad_token_id")))
         return error_set(e, ERROR_INPUT, "pad_token_id null: a number is expected");
     if (c->positions < c->pad + 2)
         return error_set(e, ERROR_INPUT,

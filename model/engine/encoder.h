@@ -34,6 +34,7 @@ struct encoder {
     struct embeddings embeddings;
     struct feed_form feed;
     struct layer *layer;    /* [layers] */
+    float *relative;        /* [heads, n, n] of the mask's n: added to scores; null: nothing */
     struct norm final_norm; /* where norms come first */
     struct linear *slices;  /* memory of the layers' inner and outer */
     struct attention attention;

@@ -30,7 +30,7 @@ static const struct tensor *tensor_of(const struct walk *w, enum parameter_id id
 static void add_kept(const struct walk *w, void *to, const struct tensor *t, enum element type)
 {
     struct encoder_sources *s = w->list;
-    *MEMORY_PUSH(s->kept, s->kepts, s->kept_capacity) = (struct kept_source){to, t, type};
+    *MEMORY_PUSH(s->kept, s->kepts, s->kept_capacity) = (struct kept_source){to, t, type, 0};
 }
 
 static void add_norm(const struct walk *w, struct pair of, struct norm *n)
@@ -243,6 +243,10 @@ static void add_embeddings(const struct walk *w)
     if (w->g->config.types)
         add_kept(w, &m->types, tensor_of(w, PARAMETER_TYPES, 0), ELEMENT_F32);
     add_norm(w, norm, &m->norm);
+    if (w->g->config.relative) {
+        add_kept(w, &w->c->relative, tensor_of(w, PARAMETER_RELATIVE, 0), ELEMENT_F32);
+        w->list->kept[w->list->kepts - 1].relative = w->c->attention.mask->n;
+    }
 }
 
 void encoder_sources_list(struct engine *g, struct encoder_sources *ret)

@@ -28,6 +28,7 @@ struct kept_source {
     void *to; /* the pointer that becomes it */
     const struct tensor *tensor;
     enum element type;
+    uint32_t relative; /* n: what it becomes is a bias by distance [heads, n, n]; 0: a copy */
 };
 
 struct encoder_sources {

@@ -2,6 +2,7 @@
 /* From the tensors of the model to the weights that the backend holds: packed when an engine is loaded, and again in
    place when training has changed them. */
 #include "masks/base/memory.h"
+#include "model/arch/arch.h"
 #include "model/backend/training.h"
 #include "model/engine/encoder_sources.h"
 #include <omp.h>
@@ -20,6 +21,25 @@ static struct linear_shape twin_shape(const struct linear_source *s)
     return (struct linear_shape){s->shape.out, s->shape.in, s->shape.x, s->twin_y, AFTER_NONE};
 }
 
+/* Elements that it becomes. */
+static uint64_t kept_count(const struct kept_source *s)
+{
+    const uint64_t n = s->relative, *shape = s->tensor->parameter.shape;
+    return n ? shape[1] * n * n : s->tensor->parameter.count;
+}
+
+/* Their values out of the tensor's. */
+static void kept_expand(const struct kept_source *s, const float *value, float *ret)
+{
+    const int64_t n = s->relative, heads = (int64_t)s->tensor->parameter.shape[1];
+    if (!n)
+        memcpy(ret, value, s->tensor->parameter.count * sizeof *ret);
+    for (int64_t h = 0; h < heads; h++)
+        for (int64_t i = 0; i < n; i++)
+            for (int64_t j = 0; j < n; j++)
+                ret[(h * n + i) * n + j] = value[arch_relative((int32_t)(j - i)) * heads + h];
+}
+
 /* ---- sizes alone ---- */
 
 static int outline_linear(const struct build *b, const struct linear_source *s)
@@ -35,8 +55,7 @@ static int outline_all(const struct build *b, const struct encoder_sources *list
 {
     struct backend_state *state = b->c->state;
     for (uint32_t k = 0; k < list->kepts; k++)
-        b->c->backend->keep(state, list->kept[k].type, NULL,
-                            list->kept[k].tensor->parameter.count, b->e);
+        b->c->backend->keep(state, list->kept[k].type, NULL, kept_count(&list->kept[k]), b->e);
     for (uint32_t k = 0; k < list->linears; k++)
         if (outline_linear(b, &list->linear[k]) < 0)
             return -1;
@@ -47,10 +66,14 @@ static int outline_all(const struct build *b, const struct encoder_sources *list
 
 static int keep(const struct build *b, const struct kept_source *s)
 {
-    const uint64_t count = s->tensor->parameter.count;
-    tensor_to_f32(s->tensor, 0, count, b->weight);
-    void *kept = b->c->backend->keep(b->c->state, s->type, b->weight, count, b->e);
+    const uint64_t count = kept_count(s);
+    float *own = s->relative ? memory_new(count, sizeof *own) : NULL;
+    tensor_to_f32(s->tensor, 0, s->tensor->parameter.count, b->weight);
+    if (own)
+        kept_expand(s, b->weight, own);
+    void *kept = b->c->backend->keep(b->c->state, s->type, own ? own : b->weight, count, b->e);
     memcpy(s->to, &kept, sizeof kept);
+    free(own);
     return kept ? 0 : -1;
 }
 
@@ -182,10 +205,33 @@ static int repack(const struct again *a)
                                                        : repack_read(a);
 }
 
+/* By way of the host, and of an array of the device. */
+static int refill_expanded(const struct encoder *c, const struct kept_source *s, void *kept,
+                           struct error *e)
+{
+    const struct training_backend *to = c->backend->training;
+    const uint64_t count = kept_count(s), from = s->tensor->parameter.count;
+    float *value = memory_new(from, sizeof *value), *host = memory_new(count, sizeof *host),
+          *array = to->array_new(c->state, count, e);
+    int r = array ? to->array_read(c->state, s->tensor->data, from, value, e) : -1;
+    if (r == 0) {
+        kept_expand(s, value, host);
+        r = to->array_write(c->state, array, count, host, e);
+    }
+    if (r == 0)
+        r = to->refill(c->state, kept, s->type, array, count, e);
+    to->array_destroy(c->state, array);
+    free(host);
+    free(value);
+    return r;
+}
+
 static int refill(const struct encoder *c, const struct kept_source *s, struct error *e)
 {
     void *kept;
     memcpy(&kept, s->to, sizeof kept);
+    if (s->relative)
+        return refill_expanded(c, s, kept, e);
     return c->backend->training->refill(c->state, kept, s->type, s->tensor->data,
                                         s->tensor->parameter.count, e);
 }

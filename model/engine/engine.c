@@ -110,7 +110,7 @@ static struct attention_options attention_options_of(const struct engine *g,
                                       .text_only = b->text_only,
                                       .trains = g->trains,
                                       .dropout = g->dropout,
-                                      .biased = g->biased,
+                                      .biased = g->biased || g->config.relative,
                                       .first_rows = reads_first_rows(g),
                                       .progress = o->progress};
 }
@@ -122,10 +122,22 @@ static void limit_length(struct engine *g)
     g->longest = n < positions ? n : positions;
 }
 
+/* There is one bias. */
+static int check_biased(const struct engine *g, struct error *e)
+{
+    return g->biased && g->config.relative
+               ? error_set(
+                     e, ERROR_INPUT,
+                     "scores of this model have a bias of their own: no mask can be learned")
+               : 0;
+}
+
 static int load_attention(const char *folder, const struct engine_options *o, struct engine *g,
                           struct error *e)
 {
     struct attention_options a = attention_options_of(g, o);
+    if (check_biased(g, e) < 0)
+        return -1;
     a.folder = folder;
     a.mask = o->mask;
     a.drop = o->drop;
@@ -142,6 +154,11 @@ struct attention *engine_attention_new(const struct engine *g, const struct engi
                                        const struct mask *m, struct error *e)
 {
     struct attention_options a = attention_options_of(g, o);
+    if (g->config.relative && m->n != g->encoder->attention.mask->n) {
+        error_set(e, ERROR_INPUT, "a mask of %u tokens; biases of scores are for %u", m->n,
+                  g->encoder->attention.mask->n);
+        return NULL;
+    }
     struct attention *ret = memory_new(1, sizeof *ret);
     a.given = m;
     if (attention_new(&g->config, &a, ret, e) == 0)

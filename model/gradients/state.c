@@ -157,7 +157,7 @@ static bool in_layer(const struct parameter *p)
 
 static bool in_embeddings(const struct parameter *p)
 {
-    return p->id <= PARAMETER_EMBEDDINGS_SHIFT;
+    return p->id <= PARAMETER_RELATIVE;
 }
 
 static uint32_t layers_of(const struct train_state *s)

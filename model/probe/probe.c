@@ -6,6 +6,14 @@
 #include <stdlib.h>
 #include <string.h>
 
+int probe_check(const struct engine *g, struct error *e)
+{
+    return g->config.relative ? error_set(e, ERROR_INPUT,
+                                          "attention of a model whose scores have a bias is "
+                                          "not supported")
+                              : 0;
+}
+
 float *probe_rows(const struct engine *g, const struct probe *p, const void *of)
 {
     const uint32_t dim = g->encoder->attention.head_dim;

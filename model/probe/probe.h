@@ -10,6 +10,8 @@ struct probe {
     uint32_t head, n; /* n: rows of the sequence */
 };
 
+/* -1: scores of the model are more than products of queries and keys. */
+int probe_check(const struct engine *g, struct error *e);
 /* Its rows out of query, key or value: f32 [n, head_dim], which the caller frees. */
 float *probe_rows(const struct engine *g, const struct probe *p, const void *of);
 

@@ -11,9 +11,9 @@ static void make_batch(struct train_subject *s, bool no_pairs)
     batch_make(&s->tokens);
     batch_suit(&s->tokens, &s->engine->config);
     for (uint32_t k = 0; k < SEQUENCES;
-         k++) /* token 0 pads: its row has no gradient to compare */
+         k++) /* the padding token's row has no gradient to compare */
         for (uint32_t i = 0; i < s->tokens.list[k].count; i++)
-            s->tokens.token_ids[k][i] += !s->tokens.token_ids[k][i];
+            s->tokens.token_ids[k][i] += s->tokens.token_ids[k][i] == s->engine->config.pad;
     *b = (struct train_batch){.sequences = SEQUENCES,
                               .list = s->tokens.list,
                               .offsets = s->offsets,

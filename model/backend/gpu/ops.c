@@ -108,6 +108,7 @@ struct attention_call gpu_attention_call(const struct op_batch *p, uint32_t laye
         .workspace = at[BUFFER_ATTENTION],
         .workspace_bytes = p->memory->bytes[BUFFER_ATTENTION],
         .stream = p->memory->stream.handle,
+        .bias = p->c->relative,
     };
 }
 

@@ -122,11 +122,23 @@ static bool sees(const struct plain_bert *b, uint32_t layer, uint32_t head, uint
     return false;
 }
 
+/* T5's buckets, 32 of them, up to distance 128. */
+static double bias_of(const struct plain_bert *b, const float *table, uint32_t head, int offset)
+{
+    const int distance = abs(offset);
+    const double far = 8 + floor(8 * log(distance / 8.0) / log(16.0) + 1e-9);
+    const int bucket = (offset > 0 ? 16 : 0) + (distance < 8 ? distance
+                                                : far < 15   ? (int)far
+                                                             : 15);
+    return table ? (double)table[(uint32_t)bucket * b->config->heads + head] : 0;
+}
+
 static double *attend(const struct plain_bert *b, uint32_t layer, const double *x, uint32_t n)
 {
     uint32_t h = b->config->hidden, dim = h / b->config->heads;
     double *part[3], *z = memory_new(n, sizeof *z),
                      *out = memory_new((size_t)n * h, sizeof *out);
+    float *table = b->config->relative ? plain_tensor(b, PARAMETER_RELATIVE, 0) : NULL;
     for (int k = 0; k < 3; k++)
         part[k] = dense(b, PARAMETER_QUERY_WEIGHT + 2 * k, layer, x, n);
     for (uint32_t head = 0; head < b->config->heads; head++)
@@ -134,7 +146,8 @@ static double *attend(const struct plain_bert *b, uint32_t layer, const double *
             const double *q = part[0] + (size_t)i * h + (size_t)head * dim;
             for (uint32_t j = 0; j < n; j++) {
                 const double *k = part[1] + (size_t)j * h + (size_t)head * dim;
-                z[j] = sees(b, layer, head, i, j) ? 0 : -HUGE_VAL;
+                z[j] = sees(b, layer, head, i, j) ? bias_of(b, table, head, (int)j - (int)i)
+                                                  : -HUGE_VAL;
                 for (uint32_t d = 0; d < dim; d++)
                     z[j] += q[d] * k[d] / sqrt(dim);
             }
@@ -147,6 +160,7 @@ static double *attend(const struct plain_bert *b, uint32_t layer, const double *
     for (int k = 0; k < 3; k++)
         free(part[k]);
     free(z);
+    free(table);
     return out;
 }
 

@@ -31,6 +31,7 @@ const struct bert_case bert_cases[] = {
     {"no dropout after attention, no types", 2, 64, 4, "gelu", "window(5)", "softmax", 0, "distilbert"},
     {"positions behind padding's", 2, 64, 4, "silu", "window(5)",   "softmax",     0, "roberta"},
     {"positions behind padding's, bert's blocks", 1, 52, 2, "gelu", "dense", "softmax", 0, "xlm-roberta"},
+    {"a bias by distance",     2, 64, 4, "gelu", "window(40)",      "softmax",     0, "mpnet"},
     {NULL},
 };
 /* clang-format on */
@@ -136,14 +137,16 @@ void random_model(uint32_t layers, uint32_t hidden, uint32_t heads, uint32_t typ
 
 static json_t *roberta_config(const struct bert_case *k)
 {
+    const bool mpnet = !strcmp(k->type, "mpnet"); /* its padding is token 1 */
+    const int before = mpnet ? 2 : 4;
+    const char *class = mpnet             ? "MPNetForMaskedLM"
+                        : *k->type == 'x' ? "XLMRobertaForMaskedLM"
+                                          : "RobertaForMaskedLM";
     json_t *c = bert_config(k, 1);
     json_object_set_new(c, "model_type", json_string(k->type));
-    json_object_set_new(c, "architectures", json_array());
-    json_array_append_new(
-        json_object_get(c, "architectures"),
-        json_string(k->type[0] == 'x' ? "XLMRobertaForMaskedLM" : "RobertaForMaskedLM"));
+    json_object_set_new(c, "architectures", json_pack("[s]", class));
     json_object_set_new(c, "pad_token_id", json_integer(3));
-    json_object_set_new(c, "max_position_embeddings", json_integer(POSITIONS + 4));
+    json_object_set_new(c, "max_position_embeddings", json_integer(POSITIONS + before));
     return c;
 }
 

@@ -19,6 +19,7 @@ const struct head_case head_cases[] = {
     {"DistilBERT's span",       "DistilBertForQuestionAnswering",      "distilbert", 2,      TARGET_SPAN,   LOSS_SPAN},
     {"RoBERTa's sequences",     "RobertaForSequenceClassification",    "roberta", LABELS, TARGET_POOLED, LOSS_LABELS},
     {"RoBERTa's choice",        "RobertaForMultipleChoice",            "roberta", 1,      TARGET_POOLED, LOSS_CHOICE},
+    {"MPNet's sequences",       "MPNetForSequenceClassification",      "mpnet", LABELS, TARGET_POOLED, LOSS_LABELS},
     {NULL},
 };
 /* clang-format on */

@@ -191,7 +191,9 @@ static int run(struct attention *a, struct error *e)
     struct engine_watch watch = {keep_layer, a};
     a->value = memory_new((size_t)m->layers * m->heads * m->n * m->n, sizeof *a->value);
     a->s.workspace.watch = &watch;
-    int r = engine_encode(a->s.engine, a->s.batches.sequence, 1, &a->s.workspace, e);
+    int r = probe_check(a->s.engine, e) < 0
+                ? -1
+                : engine_encode(a->s.engine, a->s.batches.sequence, 1, &a->s.workspace, e);
     a->s.workspace.watch = NULL;
     return r;
 }

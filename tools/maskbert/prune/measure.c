@@ -118,6 +118,8 @@ int prune_measure(struct prune *p, struct error *e)
     struct sums s = {.p = p};
     const struct engine_watch watch = {add_layer, &s};
     const struct task_visitor visitor = {ignore_batch, NULL};
+    if (probe_check(p->s.engine, e) < 0)
+        return -1;
     const struct task_runner runner = session_runner(&p->s);
     p->importance = (struct importance){
         c->layers, c->heads, p->n,

@@ -191,6 +191,7 @@ struct attention_call cpu_batch_attention_call(const struct cpu_batch *p, uint32
         .lse = tape->lse,
         .workspace = p->memory->attention.data,
         .workspace_bytes = p->memory->attention.bytes,
+        .bias = p->c->relative,
     };
     if (p->training) {
         ret.dropout = (float)p->training->attention_dropout;

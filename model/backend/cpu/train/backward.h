@@ -68,7 +68,9 @@ struct backward {
     void *d_projection; /* [T, 3 * columns] */
     float *block;       /* [T, H]: of a block's input; where the graph is walked, else null */
     float *d_inner;     /* [T, I]: the same */
-    float *sums;        /* [panels][..] */
+    float *
+        relative; /* [2][heads, 2 n - 1]: gradients of scores' biases by offset: all layers', one's; or null */
+    float *sums;           /* [panels][..] */
     float *embedding_sums; /* [panels][2 H] */
     struct words_arrays words;
     struct label_arrays labels;
@@ -97,6 +99,8 @@ int backward_layers(const struct cpu_batch *p, struct error *e);
 int backward_attention(const struct cpu_batch *p, uint32_t layer, struct error *e);
 int backward_weights(const struct cpu_batch *p, uint32_t layer, struct error *e);
 int backward_embeddings(const struct cpu_batch *p, struct error *e);
+/* From the gradients by offset to the table's. */
+void backward_relative(const struct cpu_batch *p);
 
 /* The heads: their loss and, where there is a backward pass, their gradients; the stream gets what goes on. */
 uint64_t train_words_widened_bytes(const struct encoder *c, uint32_t masked); /* of a thread */

@@ -59,6 +59,20 @@ static void add_columns(const struct cpu_batch *p, const struct tables *t, uint3
     }
 }
 
+void backward_relative(const struct cpu_batch *p)
+{
+    const struct trained_bias *b = p->training->bias;
+    const int32_t n = (int32_t)p->c->attention.mask->n;
+    const uint32_t heads = p->g->config.heads;
+    if (!p->c->relative)
+        return;
+    float *to = backward_gradient(p, PARAMETER_RELATIVE, 0);
+    for (uint32_t h = 0; h < heads; h++)
+        for (int32_t o = 1 - n; o < n; o++)
+            to[arch_relative(o) * heads + h] +=
+                b->gradient[(int64_t)h * (2 * n - 1) + o + n - 1];
+}
+
 int backward_embeddings(const struct cpu_batch *p, struct error *e)
 {
     const uint32_t size = p->g->config.hidden;

@@ -152,7 +152,12 @@ static int run(const struct cpu_batch *p, const struct backward *b, struct batch
         if (batch->target[k].count &&
             run_target(last, last->training->backward, k, loss, e) < 0)
             return -1;
-    return b->request->loss_only ? 0 : backward(p, e);
+    if (b->request->loss_only)
+        return 0;
+    if (backward(p, e) < 0)
+        return -1;
+    backward_relative(p);
+    return 0;
 }
 
 static struct training make_training(const struct gradients_request *r,
@@ -179,6 +184,20 @@ static void prepare(struct cpu_batch *p, struct backend_training *m,
                 attention_bytes(p->g, s, p->offsets));
 }
 
+/* The model's own bias of scores, whose gradient begins at zero. */
+static struct trained_bias relative_bias(const struct cpu_batch *p)
+{
+    const struct backward *b = p->training->backward;
+    const uint64_t size = p->g->config.heads * (2 * (uint64_t)p->c->attention.mask->n - 1);
+    const bool wanted = p->c->relative && !b->request->loss_only;
+    if (wanted)
+        memset(b->relative, 0, size * sizeof *b->relative);
+    return (struct trained_bias){.value = p->c->relative,
+                                 .diagonals = true,
+                                 .gradient = wanted ? b->relative : NULL,
+                                 .part = wanted ? b->relative + size : NULL};
+}
+
 int cpu_train(const struct gradients_request *r, struct backend_training *m,
               struct batch_loss *loss, struct error *e)
 {
@@ -201,6 +220,9 @@ int cpu_train(const struct gradients_request *r, struct backend_training *m,
                           .memory = &m->panels};
     t.backward = &b;
     lay_out(m, g, &s, &tape, &b);
+    const struct trained_bias relative = relative_bias(&p);
+    if (p.c->relative)
+        t.bias = &relative;
     prepare(&p, m, &s);
     if (cpu_fuses(g->config.arch) && cpu_batch_make_products(&p, e) < 0)
         return -1;

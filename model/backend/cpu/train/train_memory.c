@@ -130,6 +130,9 @@ void train_lay_out_backward(const struct engine *g, const struct gradients_sizes
         b->block = take_f32(a, rows * m->hidden);
         b->d_inner = take_f32(a, rows * m->intermediate);
     }
+    if (m->relative)
+        b->relative =
+            take_f32(a, 2 * m->heads * (2 * (uint64_t)g->encoder->attention.mask->n - 1));
     b->sums = take_f32(a, (panels > of_tail ? panels : of_tail) * panel_sums_size(g));
     if (s->read && cpu_fuses(m->arch))
         tail_lay_out(g, s->read, a, &b->tail);
