@@ -3,7 +3,7 @@
 #include <string.h>
 
 static const struct arch *const all[] = {
-    &arch_bert,  &arch_camembert, &arch_distilbert,
+    &arch_bert,  &arch_camembert, &arch_distilbert,  &arch_modernbert,
     &arch_mpnet, &arch_roberta,   &arch_xlm_roberta,
 };
 
@@ -46,8 +46,9 @@ const struct arch_class *arch_class_ending(const struct arch *a, const char *end
 
 const struct arch_class *arch_class_of(const struct arch *a, uint32_t parts)
 {
+    const uint32_t shared = a->pooler == POOLER_SHARED ? PART_POOLER : 0;
     for (const struct arch_class *c = a->classes; c->name; c++)
-        if (c->parts == parts)
+        if (c->parts == parts || (c->parts & ~shared) == (parts & ~shared))
             return c;
     return NULL;
 }

@@ -36,6 +36,12 @@ struct arch_class {
     bool dense;      /* its classifier begins with a linear of its own: rows FOR_DENSE */
 };
 
+/* A switch of the config. */
+struct arch_flag {
+    const char *key;
+    size_t at; /* of a bool */
+};
+
 /* The part of the model that tensors with this prefix belong to. */
 struct arch_prefix {
     const char *prefix;
@@ -62,8 +68,9 @@ struct block {
 enum { BLOCKS_MOST = 2 }; /* attention, then feed forward */
 
 /* What the pooler is: the encoder's (tanh follows), or the first linear of a classifier, which no other head and no sentence
-   vector reads: ReLU follows, or dropout comes before it and tanh follows. */
-enum pooler_kind { POOLER_OF_ENCODER, POOLER_OF_CLASSIFIER, POOLER_DROPS };
+   vector reads: ReLU follows, or dropout comes before it and tanh follows. SHARED: there is none; what PART_POOLER has is the
+   first half of each head: dense, activation and norm, the masked language model's. */
+enum pooler_kind { POOLER_OF_ENCODER, POOLER_OF_CLASSIFIER, POOLER_DROPS, POOLER_SHARED };
 
 struct arch {
     const char *model_type;  /* of config.json */
@@ -73,6 +80,9 @@ struct arch {
     enum pooler_kind pooler; /* of classes that are not `dense` */
     bool
         positions_skip_pad; /* row pad_token_id of the table is the padding's, and rows count the other tokens from there */
+    bool gated; /* the feed forward: activation(first half) * second half of its first linear */
+    const char *
+        head_activation; /* key of the masked language model's head; null: the feed forward's */
     bool
         head_gelu; /* the masked language model's head has GELU whatever the feed forward has */
     uint32_t prefixed;  /* parts whose tensors have the prefix where the model has a head */
@@ -84,7 +94,8 @@ struct arch {
     const struct arch_size *sizes;
     const struct arch_real *reals;
     const struct arch_only *onlys;
-    const char *const *off; /* switches that must be false */
+    const struct arch_flag *flags; /* or null */
+    const char *const *off;        /* switches that must be false */
     const struct arch_prefix *prefixes;
     const struct arch_rename *renames;
     const char *
@@ -100,6 +111,7 @@ struct arch {
 extern const struct arch arch_bert;
 extern const struct arch arch_camembert;
 extern const struct arch arch_distilbert;
+extern const struct arch arch_modernbert;
 extern const struct arch arch_mpnet;
 extern const struct arch arch_roberta;
 extern const struct arch arch_xlm_roberta;

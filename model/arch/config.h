@@ -33,8 +33,17 @@ struct model_config {
         first_position; /* row of the table for a text's first token; `positions` counts rows from there on */
     uint32_t
         relative; /* rows of the table of biases by distance (arch_relative()); 0: scores have none */
-    bool one_type;     /* tokenizers give no types: all tokens have the first */
-    bool labels_given; /* else the file's shape says how many */
+    /* Layers of two kinds: global ones, whose mask is dense, and local ones, |i - j| <= local / 2; queries and keys are rotated
+       by their positions (config_layer_is_global(), model/checkpoint/config.h). */
+    uint32_t local, global_every; /* local 0: all layers are global, and nothing is rotated */
+    const json_t *layer_types;    /* in the place of global_every, of texts; or null */
+    double global_theta, local_theta;
+    bool attention_bias, feed_bias, norm_bias, decoder_bias,
+        dense_bias;    /* rows WITH_.. of the tables */
+    bool mean_pooling; /* a classifier of sequences reads the mean of the rows, not the first */
+    double feed_dropout; /* of what the feed forward's second linear reads */
+    bool one_type;       /* tokenizers give no types: all tokens have the first */
+    bool labels_given;   /* else the file's shape says how many */
     enum activation activation,
         head_activation; /* of the feed forward, of the masked language model's head */
     double layer_norm_eps, initializer_range, hidden_dropout, attention_dropout;

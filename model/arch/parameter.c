@@ -22,6 +22,10 @@ static uint64_t size_of(const struct model_config *c, char letter)
         return c->relative;
     case 'A':
         return c->heads;
+    case '3':
+        return 3 * (uint64_t)c->hidden;
+    case 'G':
+        return 2 * (uint64_t)c->intermediate;
     case 'L':
         return c->labels;
     default:
@@ -38,7 +42,7 @@ static struct parameter make(const struct model_config *c, const struct paramete
         .part = r->part,
         .first = r->first,
         .decays = r->decays,
-        .outside = r->classes == FOR_DENSE,
+        .outside = r->models == FOR_DENSE,
         .by_word = r->shape[0] == 'V',
     };
     snprintf(p.name, sizeof p.name, "%s", r->name);
@@ -58,12 +62,43 @@ static struct parameter make_in_layer(const struct model_config *c,
     return p;
 }
 
-/* MLM decoders may be the word embeddings. */
-static bool has(const struct model_config *c, const struct parameter_row *r)
+static bool spans(const struct model_config *c)
 {
-    const bool dense = arch_pooler(c) == POOLER_DROPS;
-    return !(c->tied && r->id == PARAMETER_MLM_DECODER) &&
-           (r->classes == FOR_ALL || (r->classes == FOR_DENSE) == dense);
+    const struct arch_class *class = arch_class_find(c->arch, c->architecture);
+    return class && class->parts & PART_SPAN;
+}
+
+/* MLM decoders may be the word embeddings. */
+static bool has(const struct model_config *c, const struct parameter_row *r, uint32_t layer)
+{
+    if (c->tied && r->id == PARAMETER_MLM_DECODER)
+        return false;
+    switch (r->models) {
+    case FOR_DENSE:
+        return arch_pooler(c) == POOLER_DROPS;
+    case FOR_OTHERS:
+        return arch_pooler(c) != POOLER_DROPS;
+    case FOR_SPANS:
+        return spans(c);
+    case FOR_LABELS:
+        return !spans(c);
+    case WITH_ATTENTION_BIAS:
+        return c->attention_bias;
+    case WITH_FEED_BIAS:
+        return c->feed_bias;
+    case WITH_NORM_BIAS:
+        return c->norm_bias;
+    case WITH_DECODER_BIAS:
+        return c->decoder_bias;
+    case WITH_DENSE_BIAS:
+        return c->dense_bias;
+    case BEHIND_FIRST:
+        return layer > 0;
+    case BEHIND_FIRST_WITH_NORM_BIAS:
+        return layer > 0 && c->norm_bias;
+    default:
+        return true;
+    }
 }
 
 struct parameter *parameters_list(const struct model_config *c, uint32_t parts,
@@ -74,12 +109,14 @@ struct parameter *parameters_list(const struct model_config *c, uint32_t parts,
         memory_new(PARAMETER_COUNT * ((size_t)c->layers + 1), sizeof *list);
     uint32_t n = 0;
     for (const struct parameter_row *r = a->before; r->name; r++)
-        list[n++] = make(c, r);
+        if (has(c, r, 0))
+            list[n++] = make(c, r);
     for (uint32_t layer = 0; layer < c->layers; layer++)
         for (const struct parameter_row *r = a->in_layer; r->name; r++)
-            list[n++] = make_in_layer(c, r, layer);
+            if (has(c, r, layer))
+                list[n++] = make_in_layer(c, r, layer);
     for (const struct parameter_row *r = a->after; r->name; r++)
-        if (parts & r->part && has(c, r))
+        if (parts & r->part && has(c, r, 0))
             list[n++] = make(c, r);
     *ret_count = n;
     return list;

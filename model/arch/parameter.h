@@ -21,6 +21,8 @@ enum parameter_id {
     PARAMETER_KEY_BIAS,
     PARAMETER_VALUE_WEIGHT,
     PARAMETER_VALUE_BIAS,
+    PARAMETER_QKV_WEIGHT, /* or all three, one below another */
+    PARAMETER_QKV_BIAS,
     PARAMETER_OUTPUT_WEIGHT, /* of attention */
     PARAMETER_OUTPUT_BIAS,
     PARAMETER_OUTPUT_GAIN, /* the norm of the attention block */
@@ -51,8 +53,22 @@ enum parameter_id {
 
 enum first_value { VALUE_NORMAL, VALUE_NORMAL_PAD, VALUE_ZERO, VALUE_ONE };
 
-/* Which classes have it: all, those whose classifier begins with a linear of its own, the others. */
-enum row_classes { FOR_ALL, FOR_DENSE, FOR_OTHERS };
+/* Which models have it: all; those whose classifier begins with a linear of its own, the others; those with a span head, those
+   without; by a switch of the config; layers behind the first, with a switch too. */
+enum row_models {
+    FOR_ALL,
+    FOR_DENSE,
+    FOR_OTHERS,
+    FOR_SPANS,
+    FOR_LABELS,
+    WITH_ATTENTION_BIAS,
+    WITH_FEED_BIAS,
+    WITH_NORM_BIAS,
+    WITH_DECODER_BIAS,
+    WITH_DENSE_BIAS,
+    BEHIND_FIRST,
+    BEHIND_FIRST_WITH_NORM_BIAS,
+};
 
 enum { PARAMETER_NAME_BYTES = 96 };
 
@@ -63,11 +79,11 @@ struct parameter_row {
         *name; /* in files, without the architecture's prefix; in a layer without the layer's */
     const char *
         shape; /* a letter for each dimension: Vocabulary, Positions, Types, Hidden, Intermediate, Labels,
-                  Relative, Attention heads, 2 */
+                  Relative, Attention heads, 3 times Hidden, Gated intermediate (twice), 2 */
     uint32_t part;          /* one PART_ bit */
     enum first_value first; /* NORMAL_PAD: normal, but row pad_token_id is 0 */
     bool decays;            /* weight decay applies */
-    enum row_classes classes;
+    enum row_models models;
 };
 
 /* One parameter of a model. */

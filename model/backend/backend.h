@@ -48,6 +48,8 @@ struct head {
     const struct linear *first; /* or null */
     const struct norm *norm;    /* or null; only after first */
     const struct linear *last;  /* null: what stands before it is the result */
+    bool
+        of_means; /* x: means of sequences' rows; a request's row is then the sequence's first */
 };
 
 struct head_request {

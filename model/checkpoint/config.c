@@ -3,6 +3,7 @@
 #include "model/checkpoint/config.h"
 #include "masks/base/memory.h"
 #include "model/arch/arch.h"
+#include "model/checkpoint/config_rotary.h"
 #include "model/checkpoint/json.h"
 #include <math.h>
 #include <stddef.h>
@@ -78,6 +79,9 @@ static int take_numbers(const json_t *json, struct model_config *c, struct error
             return -1;
     for (const struct arch_real *r = c->arch->reals; r->key; r++)
         if (take_real(json, r, c, e) < 0)
+            return -1;
+    for (const struct arch_flag *f = c->arch->flags; f && f->key; f++)
+        if (json_take_bool(json, f->key, (bool *)((char *)c + f->at), e) < 0)
             return -1;
     return 0;
 }
@@ -196,10 +200,12 @@ static bool reads(const struct arch *a, const char *key)
 /* The table's rows for texts begin behind the padding's. */
 static int skip_padding(const json_t *json, struct model_config *c, struct error *e)
 {
-    if (!c->arch->positions_skip_pad)
+    if (!c->arch->positions_skip_pad && !c->local)
         return 0;
     if (reads(c->arch, "pad_token_id") && json_is_null(json_object_get(json, "pad_token_id")))
         return error_set(e, ERROR_INPUT, "pad_token_id null: a number is expected");
+    if (c->local)
+        return 0;
     if (c->positions < c->pad + 2)
         return error_set(e, ERROR_INPUT,
                          "max_position_embeddings %u: positions begin behind pad_token_id %u",
@@ -221,6 +227,16 @@ static int check(const struct model_config *c, struct error *e)
     return 0;
 }
 
+static int take_head(const json_t *json, struct model_config *c, struct error *e)
+{
+    const char *key = c->arch->head_activation, *name = "gelu";
+    c->head_activation = c->arch->head_gelu ? ACTIVATION_GELU : c->activation;
+    return !key ? 0
+           : json_take_text(json, key, &name, e) < 0
+               ? -1
+               : activation_parse(key, name, &c->head_activation, e);
+}
+
 int config_parse(json_t *json, struct model_config *ret, struct error *e)
 {
     const struct arch *a;
@@ -232,9 +248,9 @@ int config_parse(json_t *json, struct model_config *ret, struct error *e)
         take_class(json, &c, e) < 0 || take_texts(json, &c, e) < 0 ||
         take_labels(json, &c, e) < 0 ||
         json_take_bool(json, "tie_word_embeddings", &c.tied, e) < 0 || check(&c, e) < 0 ||
-        skip_padding(json, &c, e) < 0)
+        skip_padding(json, &c, e) < 0 || config_take_rotary(json, &c, e) < 0 ||
+        take_head(json, &c, e) < 0)
         return -1;
-    c.head_activation = a->head_gelu ? ACTIVATION_GELU : c.activation;
     *ret = c;
     ret->json = json_incref(json);
     return 0;

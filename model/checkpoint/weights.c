@@ -167,6 +167,9 @@ int weights_read(const char *folder, struct model_config *c, struct weights *ret
     int r = shards_open(&w.files, folder, e);
     if (r == 0) {
         uint32_t there = parts_of(&w);
+        if (c->arch->pooler == POOLER_SHARED && config_parts(c) & PART_SPAN &&
+            there & PART_CLASSIFIER) /* one name for both */
+            there += PART_SPAN - PART_CLASSIFIER;
         take_labels(&w, c);
         weights_begin(c, there | config_parts(c) | PART_ENCODER, &w);
         r = weights_match(&w, e);

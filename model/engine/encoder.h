@@ -33,8 +33,10 @@ struct encoder {
     struct backend_state *state; /* which owns what is below */
     struct embeddings embeddings;
     struct feed_form feed;
-    struct layer *layer;    /* [layers] */
-    float *relative;        /* [heads, n, n] of the mask's n: added to scores; null: nothing */
+    struct layer *layer; /* [layers] */
+    float *relative;     /* [heads, n, n] of the mask's n: added to scores; null: nothing */
+    float *rotation
+        [2]; /* of local layers, of global ones: cosines [positions, head_dim / 2], then sines; or null */
     struct norm final_norm; /* where norms come first */
     struct linear *slices;  /* memory of the layers' inner and outer */
     struct attention attention;

@@ -30,15 +30,32 @@ static const struct tensor *tensor_of(const struct walk *w, enum parameter_id id
 static void add_kept(const struct walk *w, void *to, const struct tensor *t, enum element type)
 {
     struct encoder_sources *s = w->list;
-    *MEMORY_PUSH(s->kept, s->kepts, s->kept_capacity) = (struct kept_source){to, t, type, 0};
+    *MEMORY_PUSH(s->kept, s->kepts, s->kept_capacity) =
+        (struct kept_source){.to = to, .tensor = t, .type = type};
 }
 
+/* A constant: zeros, or angles. */
+static void add_constant(const struct walk *w, void *to, struct kept_source of)
+{
+    struct encoder_sources *s = w->list;
+    of.to = to;
+    *MEMORY_PUSH(s->kept, s->kepts, s->kept_capacity) = of;
+}
+
+/* A norm that the layer lacks stays zeroed; a shift that it lacks is zeros. */
 static void add_norm(const struct walk *w, struct pair of, struct norm *n)
 {
+    const struct tensor *gain = tensor_of(w, of.first, of.layer),
+                        *shift = tensor_of(w, of.second, of.layer);
+    if (!gain)
+        return;
     n->size = w->g->config.hidden;
     n->eps = (float)w->g->config.layer_norm_eps;
-    add_kept(w, &n->gain, tensor_of(w, of.first, of.layer), ELEMENT_F32);
-    add_kept(w, &n->shift, tensor_of(w, of.second, of.layer), ELEMENT_F32);
+    add_kept(w, &n->gain, gain, ELEMENT_F32);
+    if (shift)
+        add_kept(w, &n->shift, shift, ELEMENT_F32);
+    else
+        add_constant(w, &n->shift, (struct kept_source){.kind = KEPT_ZEROS, .n = n->size});
 }
 
 /* ---- linear layers ---- */
@@ -64,6 +81,7 @@ static struct linear_source plain(const struct walk *w, struct pair of, struct l
         .shape = {.in = in, .out = out, .y = ELEMENT_F32},
         .weight = {t},
         .bias = {tensor_of(w, of.second, of.layer)},
+        .no_bias = !tensor_of(w, of.second, of.layer),
         .row = in,
         .rows = out,
         .columns = in,
@@ -76,6 +94,18 @@ static void pad(const struct walk *w, enum padded_side side, struct linear_sourc
     s->head_dim = m->hidden / m->heads;
     s->padded_dim = attention_padded_dim(s->head_dim);
     s->padded = s->padded_dim == s->head_dim ? PADDED_NONE : side;
+}
+
+/* Query, key and value of one tensor are heads below each other, as those of three are once they are put together. */
+static void add_whole_projection(const struct walk *w, uint32_t layer, struct layer *l)
+{
+    struct linear_source s = plain(
+        w, (struct pair){PARAMETER_QKV_WEIGHT, PARAMETER_QKV_BIAS, layer}, &l->projection);
+    pad(w, PADDED_ROWS, &s);
+    s.shape.out = 3 * attention_columns(&w->g->config);
+    s.shape.y = w->g->dtype;
+    s.twin = &l->twin.projection;
+    add_linear(w, &s);
 }
 
 static void add_projection(const struct walk *w, uint32_t layer, struct layer *l)
@@ -115,7 +145,9 @@ static void add_inner(const struct walk *w, uint32_t layer, struct layer *l)
         plain(w, (struct pair){PARAMETER_INNER_WEIGHT, PARAMETER_INNER_BIAS, layer}, NULL);
     s.rows = s.shape.out /= f->slices;
     s.shape.y = f->own_gelu ? ELEMENT_F32 : w->g->dtype;
-    s.shape.after = f->own_gelu ? AFTER_NONE : linear_after(w->g->config.activation);
+    s.shape.after = f->own_gelu || w->g->config.arch->gated
+                        ? AFTER_NONE
+                        : linear_after(w->g->config.activation);
     for (uint32_t k = 0; k < f->slices; k++) {
         s.linear = &l->inner[k];
         s.twin = &l->twin.inner[k];
@@ -136,7 +168,7 @@ static void add_outer(const struct walk *w, uint32_t layer, struct layer *l)
         s.linear = &l->outer[k];
         s.twin = &l->twin.outer[k];
         s.first = (uint64_t)k * s.columns;
-        s.no_bias = k > 0;
+        s.no_bias |= k > 0;
         add_linear(w, &s);
     }
 }
@@ -144,7 +176,10 @@ static void add_outer(const struct walk *w, uint32_t layer, struct layer *l)
 static void add_layer(const struct walk *w, uint32_t layer)
 {
     struct layer *l = &w->c->layer[layer];
-    add_projection(w, layer, l);
+    if (arch_parameter(w->g->config.arch, PARAMETER_QKV_WEIGHT))
+        add_whole_projection(w, layer, l);
+    else
+        add_projection(w, layer, l);
     add_output(w, layer, l);
     add_inner(w, layer, l);
     add_outer(w, layer, l);
@@ -163,25 +198,32 @@ static void add_final_norm(const struct walk *w)
 
 /* ---- heads ---- */
 
-/* The decoder shares the word embeddings unless it has weights of its own. */
-static void add_words(const struct walk *w)
+static void add_words_dense(const struct walk *w)
 {
     static const struct pair dense = {PARAMETER_MLM_DENSE_WEIGHT, PARAMETER_MLM_DENSE_BIAS, 0},
                              norm = {PARAMETER_MLM_GAIN, PARAMETER_MLM_SHIFT, 0};
-    const struct model_config *m = &w->g->config;
-    const struct tensor *own = tensor_of(w, PARAMETER_MLM_DECODER, 0);
     struct encoder *c = w->c;
     struct linear_source s = plain(w, dense, &c->words_dense);
-    s.shape.after = linear_after(m->head_activation);
+    s.shape.after = linear_after(w->g->config.head_activation);
     s.twin = &c->words_dense_twin;
     add_linear(w, &s);
     add_norm(w, norm, &c->words_norm);
-    s = (struct linear_source){
+}
+
+/* The decoder shares the word embeddings unless it has weights of its own. */
+static void add_words(const struct walk *w)
+{
+    const struct model_config *m = &w->g->config;
+    const struct tensor *own = tensor_of(w, PARAMETER_MLM_DECODER, 0),
+                        *bias = tensor_of(w, PARAMETER_MLM_BIAS, 0);
+    struct encoder *c = w->c;
+    const struct linear_source s = {
         .linear = &c->words_out,
         .shape = {.in = m->hidden, .out = m->vocabulary, .y = ELEMENT_F32},
         .twin = &c->words_out_twin,
         .weight = {own ? own : c->embeddings.mapped_words},
-        .bias = {tensor_of(w, PARAMETER_MLM_BIAS, 0)},
+        .bias = {bias},
+        .no_bias = !bias,
         .row = m->hidden,
         .rows = m->vocabulary,
         .columns = m->hidden,
@@ -218,8 +260,11 @@ static void add_heads(const struct walk *w)
          offsetof(struct encoder, span)},
     };
     const uint32_t parts = w->g->parts;
-    if (parts & PART_POOLER)
+    const bool shared = arch_pooler(&w->g->config) == POOLER_SHARED;
+    if (parts & PART_POOLER && !shared)
         add_pooler(w);
+    if (parts & (shared ? PART_POOLER : PART_MLM))
+        add_words_dense(w);
     if (parts & PART_MLM)
         add_words(w);
     for (size_t k = 0; k < sizeof small / sizeof *small; k++)
@@ -239,14 +284,30 @@ static void add_embeddings(const struct walk *w)
     m->mapped_words = tensor_of(w, PARAMETER_WORDS, 0);
     if (w->c->backend->keeps_words)
         add_kept(w, &m->words, m->mapped_words, w->g->dtype);
-    add_kept(w, &m->positions, tensor_of(w, PARAMETER_POSITIONS, 0), ELEMENT_F32);
+    if (tensor_of(w, PARAMETER_POSITIONS, 0))
+        add_kept(w, &m->positions, tensor_of(w, PARAMETER_POSITIONS, 0), ELEMENT_F32);
     if (w->g->config.types)
         add_kept(w, &m->types, tensor_of(w, PARAMETER_TYPES, 0), ELEMENT_F32);
     add_norm(w, norm, &m->norm);
     if (w->g->config.relative) {
         add_kept(w, &w->c->relative, tensor_of(w, PARAMETER_RELATIVE, 0), ELEMENT_F32);
-        w->list->kept[w->list->kepts - 1].relative = w->c->attention.mask->n;
+        struct kept_source *last = &w->list->kept[w->list->kepts - 1];
+        last->kind = KEPT_RELATIVE;
+        last->n = w->c->attention.mask->n;
     }
+}
+
+/* Of local layers, of global ones. */
+static void add_rotations(const struct walk *w)
+{
+    const struct model_config *m = &w->g->config;
+    const uint32_t dim = m->hidden / m->heads;
+    for (int global = 0; global < 2 && m->local; global++)
+        add_constant(w, &w->c->rotation[global],
+                     (struct kept_source){.kind = KEPT_ROTATION,
+                                          .n = (uint64_t)m->positions * dim,
+                                          .dim = dim,
+                                          .theta = global ? m->global_theta : m->local_theta});
 }
 
 void encoder_sources_list(struct engine *g, struct encoder_sources *ret)
@@ -254,6 +315,7 @@ void encoder_sources_list(struct engine *g, struct encoder_sources *ret)
     const struct walk w = {g, g->encoder, ret};
     *ret = (struct encoder_sources){0};
     add_embeddings(&w);
+    add_rotations(&w);
     for (uint32_t k = 0; k < g->config.layers; k++)
         add_layer(&w, k);
     add_final_norm(&w);

@@ -23,12 +23,17 @@ struct linear_source {
     uint32_t head_dim, padded_dim;
 };
 
-/* Values that lie in the backend as they are in the tensor. */
+/* Values that lie in the backend: as they are in the tensor; a bias of scores by distance [heads, n, n] out of it; n zeros, no
+   tensor; angles of rotation, [n / dim positions][dim / 2] cosines, then as many sines, no tensor. */
+enum kept_kind { KEPT_COPY, KEPT_RELATIVE, KEPT_ZEROS, KEPT_ROTATION };
 struct kept_source {
     void *to; /* the pointer that becomes it */
     const struct tensor *tensor;
     enum element type;
-    uint32_t relative; /* n: what it becomes is a bias by distance [heads, n, n]; 0: a copy */
+    enum kept_kind kind;
+    uint64_t n;
+    uint32_t dim;
+    double theta;
 };
 
 struct encoder_sources {

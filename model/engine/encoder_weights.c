@@ -2,8 +2,8 @@
 /* From the tensors of the model to the weights that the backend holds: packed when an engine is loaded, and again in
    place when training has changed them. */
 #include "masks/base/memory.h"
-#include "model/arch/arch.h"
 #include "model/backend/training.h"
+#include "model/engine/encoder_kept.h"
 #include "model/engine/encoder_sources.h"
 #include <omp.h>
 #include <stdlib.h>
@@ -19,25 +19,6 @@ struct build {
 static struct linear_shape twin_shape(const struct linear_source *s)
 {
     return (struct linear_shape){s->shape.out, s->shape.in, s->shape.x, s->twin_y, AFTER_NONE};
-}
-
-/* Elements that it becomes. */
-static uint64_t kept_count(const struct kept_source *s)
-{
-    const uint64_t n = s->relative, *shape = s->tensor->parameter.shape;
-    return n ? shape[1] * n * n : s->tensor->parameter.count;
-}
-
-/* Their values out of the tensor's. */
-static void kept_expand(const struct kept_source *s, const float *value, float *ret)
-{
-    const int64_t n = s->relative, heads = (int64_t)s->tensor->parameter.shape[1];
-    if (!n)
-        memcpy(ret, value, s->tensor->parameter.count * sizeof *ret);
-    for (int64_t h = 0; h < heads; h++)
-        for (int64_t i = 0; i < n; i++)
-            for (int64_t j = 0; j < n; j++)
-                ret[(h * n + i) * n + j] = value[arch_relative((int32_t)(j - i)) * heads + h];
 }
 
 /* ---- sizes alone ---- */
@@ -67,8 +48,9 @@ static int outline_all(const struct build *b, const struct encoder_sources *list
 static int keep(const struct build *b, const struct kept_source *s)
 {
     const uint64_t count = kept_count(s);
-    float *own = s->relative ? memory_new(count, sizeof *own) : NULL;
-    tensor_to_f32(s->tensor, 0, s->tensor->parameter.count, b->weight);
+    float *own = s->kind != KEPT_COPY ? memory_new(count, sizeof *own) : NULL;
+    if (s->tensor)
+        tensor_to_f32(s->tensor, 0, s->tensor->parameter.count, b->weight);
     if (own)
         kept_expand(s, b->weight, own);
     void *kept = b->c->backend->keep(b->c->state, s->type, own ? own : b->weight, count, b->e);
@@ -107,7 +89,8 @@ static uint64_t largest(const struct encoder_sources *list, uint64_t *ret_bias)
     uint64_t weight = 1;
     *ret_bias = 1;
     for (uint32_t k = 0; k < list->kepts; k++)
-        weight = larger(weight, list->kept[k].tensor->parameter.count);
+        if (list->kept[k].tensor)
+            weight = larger(weight, list->kept[k].tensor->parameter.count);
     for (uint32_t k = 0; k < list->linears; k++) {
         const struct linear_shape *l = &list->linear[k].shape;
         weight = larger(weight, (uint64_t)l->in * l->out);
@@ -230,7 +213,9 @@ static int refill(const struct encoder *c, const struct kept_source *s, struct e
 {
     void *kept;
     memcpy(&kept, s->to, sizeof kept);
-    if (s->relative)
+    if (!s->tensor)
+        return 0;
+    if (s->kind == KEPT_RELATIVE)
         return refill_expanded(c, s, kept, e);
     return c->backend->training->refill(c->state, kept, s->type, s->tensor->data,
                                         s->tensor->parameter.count, e);
@@ -265,7 +250,7 @@ static int repack_all(const struct engine *g, const struct encoder_sources *list
 static bool kept_are_on_device(const struct encoder_sources *list)
 {
     for (uint32_t k = 0; k < list->kepts; k++)
-        if (!list->kept[k].tensor->on_device)
+        if (list->kept[k].tensor && !list->kept[k].tensor->on_device)
             return false;
     return true;
 }

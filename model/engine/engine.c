@@ -2,6 +2,7 @@
 /* An engine, loaded and asked. The forward pass on its device is the backend's. */
 #include "model/engine/engine.h"
 #include "masks/base/memory.h"
+#include "model/arch/arch.h"
 #include "model/backend/training.h"
 #include "model/base/buffer.h"
 #include "model/checkpoint/json.h"
@@ -22,6 +23,14 @@ static const struct {
 };
 
 /* A head that is asked for has to be in the files: one with random weights would answer nonsense. */
+/* Where heads share their first half it comes with each of them. */
+static void share_head(struct engine *g)
+{
+    if (arch_pooler(&g->config) == POOLER_SHARED &&
+        g->parts & (PART_MLM | PART_CLASSIFIER | PART_SPAN))
+        g->parts |= PART_POOLER;
+}
+
 static int check_parts(const char *folder, const struct engine *g, struct error *e)
 {
     uint32_t has = g->weights.parts & ~g->weights.new_parts;
@@ -53,6 +62,7 @@ static int read_files(const char *folder, const struct engine_options *o, struct
         sentence_read_length(folder, &g->sentence_length, e) < 0 ||
         read_tokenizer(folder, o->compat, g, e) < 0)
         return -1;
+    share_head(g);
     return check_parts(folder, g, e);
 }
 
@@ -60,6 +70,7 @@ static int read_outline(const char *folder, struct engine *g, struct error *e)
 {
     if (config_read(folder, &g->config, e) < 0)
         return -1;
+    share_head(g);
     weights_begin(&g->config, g->parts, &g->weights);
     return 0;
 }
@@ -93,7 +104,8 @@ static int open_backend(const struct engine_options *o, struct engine *g, struct
 static bool reads_first_rows(const struct engine *g)
 {
     const struct training_backend *training = g->encoder->backend->training;
-    return g->trains && !g->biased && training && training->first_rows &&
+    return g->trains && !g->biased && !g->config.relative && !g->config.local && training &&
+           training->first_rows &&
            (g->parts & (PART_POOLER | PART_MLM | PART_SPAN)) == PART_POOLER;
 }
 

@@ -2,6 +2,7 @@
 /* A head takes rows of the hidden states through one product or two. */
 #include "model/engine/heads.h"
 #include "masks/base/memory.h"
+#include "model/arch/arch.h"
 #include "model/engine/encoder.h"
 #include <stdlib.h>
 
@@ -32,11 +33,23 @@ static int need(const struct engine *g, uint32_t parts, struct error *e)
                : error_set(e, ERROR_INPUT, "the engine was loaded without this head");
 }
 
+/* What stands before the last product: the pooler where rows are pooled, or what all heads share. */
+static struct head head_before(const struct engine *g, const struct linear *last, bool pooled)
+{
+    const struct encoder *c = g->encoder;
+    if (arch_pooler(&g->config) == POOLER_SHARED)
+        return (struct head){.first = &c->words_dense,
+                             .norm = &c->words_norm,
+                             .last = last,
+                             .of_means = pooled && g->config.mean_pooling};
+    return (struct head){.first = pooled ? &c->pooler : NULL, .last = last};
+}
+
 /* The first token of each sequence, then the pooler and what stands on it. */
 static int run_first(const struct engine *g, struct engine_workspace *workspace,
                      const struct linear *last, float *ret, struct error *e)
 {
-    const struct head h = {&g->encoder->pooler, NULL, last};
+    const struct head h = head_before(g, last, true);
     uint32_t *rows = memory_new(workspace->sequences, sizeof *rows);
     for (uint32_t s = 0; s < workspace->sequences; s++)
         rows[s] = (uint32_t)workspace->offsets[s];
@@ -49,7 +62,7 @@ static int run_first(const struct engine *g, struct engine_workspace *workspace,
 static int run_tokens(const struct engine *g, struct engine_workspace *workspace,
                       const struct linear *last, float *ret, struct error *e)
 {
-    const struct head h = {.last = last};
+    const struct head h = head_before(g, last, false);
     uint32_t *rows = memory_new(workspace->tokens, sizeof *rows);
     for (uint32_t k = 0; k < workspace->tokens; k++)
         rows[k] = k;
@@ -74,7 +87,7 @@ int head_words(const struct engine *g, struct engine_workspace *workspace, const
                uint32_t n, float *ret, struct error *e)
 {
     const struct encoder *c = g->encoder;
-    const struct head h = {&c->words_dense, &c->words_norm, &c->words_out};
+    const struct head h = {&c->words_dense, &c->words_norm, &c->words_out, false};
     const struct head_request all = {g, workspace, &h, rows, n, ret};
     return need(g, PART_MLM, e) < 0 ? -1 : run_head(&all, e);
 }

@@ -9,8 +9,8 @@ static int enter_back(const struct graph *p, const struct graph_back *b,
                       struct error *e)
 {
     const struct ops *ops = p->ops;
-    const struct op_linear_back l = {dy, o->pre ? b->d_pre : NULL, first ? b->block : b->stream,
-                                     !first};
+    const struct op_linear_back l = {dy, o->pre || o->gate != AFTER_NONE ? b->d_pre : NULL,
+                                     first ? b->block : b->stream, !first};
     if (!first)
         return ops->linear_back(p->batch, o, &l, e);
     return ops->linear_back(p->batch, o, &l, e) < 0 ||
@@ -34,12 +34,13 @@ static int feed_back(const struct graph *p, const struct graph_back *b, uint32_t
 static int attention_back(const struct graph *p, const struct graph_back *b, uint32_t layer,
                           struct error *e)
 {
-    const bool first = arch_norm_of(p->g->config.arch, BLOCK_ATTENTION) == NORM_BEFORE;
+    const bool first = graph_attention_begins(p, layer);
     const struct op_close c = graph_attention_close(p, layer);
     const struct op_linear o = graph_projection(p, layer);
     const struct op_norm n = graph_attention_norm(p, layer);
     if (p->ops->close_back(p->batch, &c, b->stream, b->d_output, b->d_context, e) < 0 ||
-        p->ops->attend_back(p->batch, layer, e) < 0)
+        p->ops->attend_back(p->batch, layer, e) < 0 ||
+        (p->g->config.local && p->ops->rotate(p->batch, layer, b->d_projection, true, e) < 0))
         return -1;
     return enter_back(p, b, &o, first ? &n : NULL, b->d_projection, e);
 }

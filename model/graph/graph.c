@@ -20,6 +20,11 @@ static bool norms_first(const struct graph *p, enum block_kind kind)
     return arch_norm_of(p->g->config.arch, kind) == NORM_BEFORE;
 }
 
+bool graph_attention_begins(const struct graph *p, uint32_t layer)
+{
+    return norms_first(p, BLOCK_ATTENTION) && p->g->encoder->layer[layer].output_norm.size;
+}
+
 uint32_t graph_output_site(const struct arch *a, uint32_t layer)
 {
     return arch_block(a, BLOCK_ATTENTION)->keeps ? SITE_NONE : 1 + 2 * layer;
@@ -80,13 +85,18 @@ struct op_norm graph_final_norm(const struct graph *p)
 
 struct op_linear graph_projection(const struct graph *p, uint32_t layer)
 {
+    const bool whole = arch_parameter(p->g->config.arch, PARAMETER_QKV_WEIGHT);
     const struct layer *l = &p->g->encoder->layer[layer];
     const struct layer_tape *t = graph_layer(p->tape, layer);
     return (struct op_linear){
         .l = &l->projection,
         .twin = &l->twin.projection,
-        .parameters = {PARAMETER_QUERY_WEIGHT, PARAMETER_QUERY_BIAS, layer, 3, OP_HEADS_OUT},
-        .x = norms_first(p, BLOCK_ATTENTION) ? t->attention_in : t->hidden,
+        .parameters = whole
+                          ? (struct op_parameters){PARAMETER_QKV_WEIGHT, PARAMETER_QKV_BIAS,
+                                                   layer, 3, OP_HEADS_OUT, true}
+                          : (struct op_parameters){PARAMETER_QUERY_WEIGHT, PARAMETER_QUERY_BIAS,
+                                                   layer, 3, OP_HEADS_OUT, false},
+        .x = graph_attention_begins(p, layer) ? t->attention_in : t->hidden,
         .y = t->projection};
 }
 
@@ -110,6 +120,7 @@ struct op_close graph_attention_close(const struct graph *p, uint32_t layer)
 
 struct op_linear graph_inner(const struct graph *p, uint32_t layer)
 {
+    const struct model_config *m = &p->g->config;
     const struct layer *l = &p->g->encoder->layer[layer];
     const struct layer_tape *t = graph_layer(p->tape, layer);
     return (struct op_linear){
@@ -118,7 +129,8 @@ struct op_linear graph_inner(const struct graph *p, uint32_t layer)
         .parameters = {PARAMETER_INNER_WEIGHT, PARAMETER_INNER_BIAS, layer, 1, OP_NO_HEADS},
         .x = norms_first(p, BLOCK_FEED) ? t->feed_in : t->middle,
         .pre = t->pre,
-        .y = t->inner};
+        .y = t->inner,
+        .gate = m->arch->gated ? linear_after(m->activation) : AFTER_NONE};
 }
 
 struct op_close graph_feed_close(const struct graph *p, uint32_t layer)
@@ -150,10 +162,12 @@ int graph_project(const struct graph *p, uint32_t layer, struct error *e)
 {
     const struct op_norm n = graph_attention_norm(p, layer);
     const struct op_linear o = graph_projection(p, layer);
-    if (norms_first(p, BLOCK_ATTENTION) && first_norm(p, &n, e) < 0)
+    if (graph_attention_begins(p, layer) && first_norm(p, &n, e) < 0)
         return -1;
-    return p->ops->linear(p->batch, &o, e) < 0 ? -1
-                                               : p->ops->lap(p->batch, PHASE_PROJECTION, e);
+    if (p->ops->linear(p->batch, &o, e) < 0 ||
+        (p->g->config.local && p->ops->rotate(p->batch, layer, o.y, false, e) < 0))
+        return -1;
+    return p->ops->lap(p->batch, PHASE_PROJECTION, e);
 }
 
 static int run_attention(const struct graph *p, uint32_t layer, struct error *e)

@@ -16,7 +16,8 @@ struct layer_tape {
     void *middle;  /* [T, H]: after the attention block */
     void *feed_in; /* [T, H]: its norm, where norms come first; else null */
     void *pre,
-        *inner; /* [slices][rows][I / slices]: before and after the activation; null in inference */
+        *inner; /* [slices][rows][I / slices]: before and after the activation; null in inference. Gated: [rows][2 I], [rows][I], and
+                   there in inference too */
 };
 
 struct tape {

@@ -2,10 +2,12 @@
 #include "model/mask/model_mask.h"
 #include "masks/analysis/state.h"
 #include "masks/base/file.h"
+#include "masks/base/memory.h"
 #include "masks/input/load.h"
 #include "masks/write.h"
 #include "model/checkpoint/json.h"
 #include "runtime/artifact/artifact.h"
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -29,6 +31,31 @@ struct mask *model_mask(const char *name, const struct model_config *c, struct e
 {
     struct mask_request request = {MASK_REQUEST_DEFAULTS, .name = name, .n = c->positions};
     return check_shape(mask_load(&request, artifact_read_mask, e), c, e);
+}
+
+struct mask *model_mask_own(const struct model_config *c, struct error *e)
+{
+    char window[32];
+    struct mask *dense = model_mask("dense", c, e), *local = NULL, *ret = NULL;
+    snprintf(window, sizeof window, "window(%u)", c->local / 2);
+    if (!c->local)
+        return dense;
+    if (dense)
+        local = model_mask(window, c, e);
+    if (local) {
+        struct pattern **each = memory_new(c->layers, sizeof *each), *of[2] = {NULL};
+        for (uint32_t k = 0; k < c->layers; k++) {
+            const bool all = config_layer_is_global(c, k);
+            if (!of[all])
+                of[all] = pattern_copy(mask_pattern(all ? dense : local, 0, 0));
+            each[k] = of[all];
+        }
+        ret = mask_new(c->layers, 1, each, "the model's windows");
+        free(each);
+    }
+    mask_destroy(dense);
+    mask_destroy(local);
+    return ret;
 }
 
 /* An array may be shorter than the model's positions: it then limits the length of a text. */

@@ -9,6 +9,9 @@
    and layers, or one of them that serves all. Null with *e set. */
 struct mask *model_mask(const char *name, const struct model_config *c, struct error *e);
 
+/* The mask that the architecture has by itself: windows of local layers, else dense. */
+struct mask *model_mask_own(const struct model_config *c, struct error *e);
+
 /* The mask that c->mask names, beside config.json in the folder. An array may be shorter than the model's
    positions. *ret_changed: its hash differs from the one in config.json. */
 struct mask *model_mask_stored(const char *folder, const struct model_config *c,

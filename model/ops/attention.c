@@ -26,7 +26,7 @@ static struct mask *load_mask(const struct model_config *c, const struct attenti
     if (o->given)
         return mask_crop(o->given, o->given->n, e);
     if (o->mask || !c->mask)
-        return model_mask(o->mask ? o->mask : "dense", c, e);
+        return o->mask ? model_mask(o->mask, c, e) : model_mask_own(c, e);
     bool changed;
     return model_mask_stored(o->folder, c, &changed, e);
 }

@@ -32,6 +32,7 @@ struct op_parameters {
     enum parameter_id weight, bias;
     uint32_t layer, matrices;
     enum op_heads heads;
+    bool whole; /* the matrices are one parameter, one below another */
 };
 
 /* y = after(x W^T + b). */
@@ -42,13 +43,15 @@ struct op_linear {
     void *
         pre; /* [T, out] of the dtype: before the activation, kept; null: there is none, or inference */
     void *y; /* [T, out] of the dtype */
+    enum after
+        gate; /* not NONE: y [T, out / 2] = gate(first half) * second half of what the product writes to `pre` */
 };
 
 /* Its way back: from the gradient of y to that of x. */
 struct op_linear_back {
     const void *dy; /* [T, out] of the dtype; after an activation f32 */
-    void *d_pre;    /* [T, out] of the dtype: worked in where there is an activation */
-    float *dx;      /* [T, in]: written, or added to */
+    void *d_pre; /* [T, out] of the dtype: worked in where there is an activation or a gate */
+    float *dx;   /* [T, in]: written, or added to */
     bool adds;
 };
 
@@ -87,6 +90,8 @@ struct ops {
     int (*linear)(struct op_batch *p, const struct op_linear *o, struct error *e);
     int (*norm)(struct op_batch *p, const struct op_norm *o, struct error *e);
     int (*close)(struct op_batch *p, const struct op_close *o, struct error *e);
+    /* Rotates queries and keys of x [T, 3 * columns] by their positions, in place, or back; only where the model does. */
+    int (*rotate)(struct op_batch *p, uint32_t layer, void *x, bool back, struct error *e);
     /* From the layer's projection to its context, with its LSE: arrays of the pass's tape. */
     int (*attend)(struct op_batch *p, uint32_t layer, struct error *e);
     /* A phase ends here. `close` says so itself. */

@@ -128,8 +128,9 @@ static struct mask *load_mask(const struct run_options *o, const struct model_co
                               struct error *e)
 {
     bool changed;
-    struct mask *m = o->mask || !c->mask ? model_mask(o->mask ? o->mask : "dense", c, e)
-                                         : model_mask_stored(o->model, c, &changed, e);
+    struct mask *m = o->mask    ? model_mask(o->mask, c, e)
+                     : !c->mask ? model_mask_own(c, e)
+                                : model_mask_stored(o->model, c, &changed, e);
     return m && o->drop ? mask_drop(m, o->drop, c, (struct drop_draws){o->seed, o->repeat}, e)
                         : m;
 }

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Inference on the CPU. Rows are divided into panels, memory and products are made for them; then the pass runs over a
    tape of one layer. */
+#include "model/arch/arch.h"
 #include "model/backend/cpu/forward/plain.h"
 #include <omp.h>
 
@@ -41,6 +42,8 @@ static void grow(const struct cpu_batch *p, struct engine_workspace *w)
         buffer_grow(&m->normed.data, &m->normed.bytes, rows * g->config.hidden * element);
         buffer_grow(&m->inner.data, &m->inner.bytes, rows * g->config.intermediate * element);
     }
+    if (g->config.arch->gated)
+        buffer_grow(&m->wide.data, &m->wide.bytes, rows * 2 * g->config.intermediate * element);
     cpu_workspace_grow_panels(g, m, p->panel);
     struct attention_call call = {.sequences = p->sequences,
                                   .longest = p->longest,
@@ -62,6 +65,7 @@ static struct layer_tape one_layer(const struct engine_workspace *w)
                                .middle = w->hidden,
                                .attention_in = m->normed.data,
                                .feed_in = m->normed.data,
+                               .pre = m->wide.data,
                                .inner = m->inner.data};
 }
 

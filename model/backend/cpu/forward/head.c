@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Heads on the CPU: rows of the hidden states are gathered and go through one product or two. */
+#include "masks/base/memory.h"
 #include "model/backend/cpu/forward/workspace.h"
 #include "model/engine/encoder.h"
 #include <omp.h>
+#include <stdlib.h>
 #include <string.h>
 
 static int run_product(const struct head_request *r, const struct linear *l, const void *x,
@@ -28,14 +30,47 @@ static void *grow(struct buffer *b, uint32_t rows, uint64_t columns, enum elemen
     return b->data;
 }
 
+static void write_mean(const struct engine *g, const struct engine_workspace *w, uint32_t s,
+                       float *ret)
+{
+    const struct cpu_encoder_ops *ops = g->encoder->state->ops;
+    uint64_t first = (uint64_t)w->offsets[s], size = g->config.hidden;
+    uint32_t rows = (uint32_t)(w->offsets[s + 1] - w->offsets[s]);
+    const void *x = (const uint8_t *)w->hidden + first * size * element_bytes(g->dtype);
+    if (g->dtype == ELEMENT_BF16)
+        ops->sum_bf16(rows, g->config.hidden, x, ret);
+    else
+        ops->sum_f32(rows, g->config.hidden, x, ret);
+    for (uint64_t k = 0; k < size; k++)
+        ret[k] /= (float)rows;
+}
+
+/* Of the sequences that begin at the request's rows. */
+static void gather_means(const struct head_request *r, uint8_t *to)
+{
+    const struct engine *g = r->engine;
+    const uint32_t size = g->config.hidden;
+    float *mean = memory_new(size, sizeof *mean);
+    for (uint32_t k = 0, s = 0; k < r->n; k++) {
+        while ((uint32_t)r->workspace->offsets[s] != r->rows[k])
+            s++;
+        write_mean(g, r->workspace, s, mean);
+        elements_from_f32(g->dtype, mean, size,
+                          to + (uint64_t)k * size * element_bytes(g->dtype));
+    }
+    free(mean);
+}
+
 static void *gather(const struct head_request *r)
 {
     const struct engine *g = r->engine;
     const size_t bytes = (size_t)g->config.hidden * element_bytes(g->dtype);
     const uint8_t *hidden = r->workspace->hidden;
     uint8_t *to = grow(&r->workspace->memory->gathered, r->n, g->config.hidden, g->dtype);
-    for (uint32_t k = 0; k < r->n; k++)
+    for (uint32_t k = 0; k < r->n && !r->head->of_means; k++)
         memcpy(to + k * bytes, hidden + r->rows[k] * bytes, bytes);
+    if (r->head->of_means)
+        gather_means(r, to);
     return to;
 }
 
@@ -71,21 +106,6 @@ int cpu_head(const struct head_request *r, struct error *e)
         return -1;
     memcpy(r->ret, logits, (size_t)r->n * last->shape.out * sizeof *r->ret);
     return 0;
-}
-
-static void write_mean(const struct engine *g, const struct engine_workspace *w, uint32_t s,
-                       float *ret)
-{
-    const struct cpu_encoder_ops *ops = g->encoder->state->ops;
-    uint64_t first = (uint64_t)w->offsets[s], size = g->config.hidden;
-    uint32_t rows = (uint32_t)(w->offsets[s + 1] - w->offsets[s]);
-    const void *x = (const uint8_t *)w->hidden + first * size * element_bytes(g->dtype);
-    if (g->dtype == ELEMENT_BF16)
-        ops->sum_bf16(rows, g->config.hidden, x, ret);
-    else
-        ops->sum_f32(rows, g->config.hidden, x, ret);
-    for (uint64_t k = 0; k < size; k++)
-        ret[k] /= (float)rows;
 }
 
 int cpu_mean(const struct engine *g, struct engine_workspace *w, float *ret, struct error *e)

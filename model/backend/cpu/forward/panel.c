@@ -131,14 +131,13 @@ static void embed(const struct part *part)
         uint32_t at = part->first + k - (uint32_t)offsets[s];
         const struct sequence *from = &p->list[s];
         float *sum = part->workspace->sum + (uint64_t)k * size;
-        const float *position =
-            m->positions +
-            (uint64_t)arch_position(&p->g->config, from->token_ids[at], &counted) * size;
+        const uint64_t place = arch_position(&p->g->config, from->token_ids[at], &counted);
+        const float *position = m->positions ? m->positions + place * size : NULL;
         tensor_to_f32(m->mapped_words, (uint64_t)from->token_ids[at] * size, size, sum);
         if (m->types)
             p->ops->add3(size, sum, position,
                          m->types + (one_type || at < from->first_part ? 0 : size), sum);
-        else
+        else if (m->positions)
             p->ops->add_f32(size, position, sum);
     }
 }

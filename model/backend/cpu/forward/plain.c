@@ -167,8 +167,49 @@ static int linear_step(const struct part *part, const void *op)
     return 0;
 }
 
+/* activation(first half) * second half of what the product wrote; rows of f32 are worked on. */
+static void gate_row(const struct part *part, const struct op_linear *o, uint32_t r)
+{
+    const struct cpu_batch *p = part->p;
+    const uint32_t width = o->l->shape.out / 2;
+    const bool bf16 = p->g->dtype == ELEMENT_BF16;
+    const uint64_t at = part->first + (uint64_t)r;
+    const void *pre = cpu_batch_row(p, o->pre, at, 2 * width);
+    void *y = cpu_batch_row(p, o->y, at, width);
+    float *first = bf16 ? part->workspace->between : y, *own = part->workspace->between + width;
+    const float *second = bf16 ? own : (const float *)pre + width;
+    if (bf16) {
+        p->ops->widen_bf16(width, pre, first);
+        p->ops->widen_bf16(width, (const uint16_t *)pre + width, own);
+    }
+    cpu_train_ops()->activate_f32(o->gate, width, bf16 ? first : (const float *)pre, first);
+#pragma omp simd
+    for (uint32_t k = 0; k < width; k++)
+        first[k] *= second[k];
+    if (bf16)
+        p->ops->round_bf16(width, first, y);
+}
+
+static int gated_step(const struct part *part, const void *op)
+{
+    const struct linear_work *w = op;
+    const struct linear_shape *s = &w->o->l->shape;
+    if (plain_multiply(part, &w->product, row(part, w->o->x, s->in),
+                       row(part, w->o->pre, s->out)) < 0)
+        return -1;
+    for (uint32_t r = 0; r < part->rows; r++)
+        gate_row(part, w->o, r);
+    return 0;
+}
+
 int plain_linear(struct op_batch *p, const struct op_linear *o, struct error *e)
 {
+    if (o->gate != AFTER_NONE) {
+        struct linear_work gated = {.o = o};
+        return plain_find(p->batch, o->l, false, &gated.product, e) < 0
+                   ? -1
+                   : plain_run(p->batch, gated_step, &gated, e);
+    }
     struct linear l = *o->l;
     struct linear_work w = {.o = o, .after = o->pre ? l.shape.after : AFTER_NONE};
     if (w.after != AFTER_NONE) {
@@ -223,6 +264,65 @@ int plain_close(struct op_batch *p, const struct op_close *o, struct error *e)
         plain_run(p->batch, close_step, &w, e) < 0)
         return -1;
     return plain_lap(p, o->phase, e);
+}
+
+/* ---- rotation ---- */
+
+struct rotate_work {
+    void *x;
+    const float *angle; /* cosines, then sines */
+    float sign;
+};
+
+/* One head: x1 + i x2 times e^(i angle), x1 and x2 being its halves. */
+static void rotate_head(uint32_t half, const float *cosine, const float *sine, float sign,
+                        float *x)
+{
+#pragma omp simd
+    for (uint32_t k = 0; k < half; k++) {
+        const float a = x[k], b = x[half + k], s = sign * sine[k];
+        x[k] = a * cosine[k] - b * s;
+        x[half + k] = b * cosine[k] + a * s;
+    }
+}
+
+static void rotate_row(const struct part *part, const struct rotate_work *w, uint32_t r,
+                       uint32_t position)
+{
+    const struct cpu_batch *p = part->p;
+    const struct attention *a = &p->c->attention;
+    const uint32_t half = a->head_dim / 2;
+    const uint64_t at = (uint64_t)position * half, columns = (uint64_t)a->heads * a->padded_dim,
+                   sines = (uint64_t)p->g->config.positions * half;
+    uint8_t *x = cpu_batch_row(p, w->x, part->first + (uint64_t)r, 3 * columns);
+    float own[256];
+    for (uint32_t h = 0; h < 2 * a->heads; h++, x += a->padded_dim * element_bytes(a->dtype)) {
+        float *head = a->dtype == ELEMENT_BF16 ? own : (float *)x;
+        if (a->dtype == ELEMENT_BF16)
+            p->ops->widen_bf16(a->head_dim, (uint16_t *)x, own);
+        rotate_head(half, w->angle + at, w->angle + sines + at, w->sign, head);
+        if (a->dtype == ELEMENT_BF16)
+            p->ops->round_bf16(a->head_dim, own, (uint16_t *)x);
+    }
+}
+
+static int rotate_step(const struct part *part, const void *op)
+{
+    const int32_t *offsets = part->p->offsets;
+    for (uint32_t r = 0, s = 0; r < part->rows; r++) {
+        while ((uint32_t)offsets[s + 1] <= part->first + r)
+            s++;
+        rotate_row(part, op, r, part->first + r - (uint32_t)offsets[s]);
+    }
+    return 0;
+}
+
+int plain_rotate(struct op_batch *p, uint32_t layer, void *x, bool back, struct error *e)
+{
+    const struct cpu_batch *b = p->batch;
+    const bool global = config_layer_is_global(&b->g->config, layer);
+    return plain_run(b, rotate_step,
+                     &(struct rotate_work){x, b->c->rotation[global], back ? -1 : 1}, e);
 }
 
 /* ---- attention, time ---- */

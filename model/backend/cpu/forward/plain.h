@@ -15,6 +15,7 @@ int plain_embed(struct op_batch *p, void *y, struct error *e);
 int plain_linear(struct op_batch *p, const struct op_linear *o, struct error *e);
 int plain_norm(struct op_batch *p, const struct op_norm *o, struct error *e);
 int plain_close(struct op_batch *p, const struct op_close *o, struct error *e);
+int plain_rotate(struct op_batch *p, uint32_t layer, void *x, bool back, struct error *e);
 int plain_attend(struct op_batch *p, uint32_t layer, struct error *e);
 int plain_lap(struct op_batch *p, enum engine_phase phase, struct error *e);
 

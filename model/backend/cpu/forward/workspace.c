@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "model/backend/cpu/forward/workspace.h"
 #include "masks/base/memory.h"
+#include "model/arch/arch.h"
 #include "model/engine/encoder.h"
 #include <stdlib.h>
 
@@ -30,8 +31,8 @@ static void take_panel(const struct engine *g, uint32_t rows, struct pool *from,
     ret->sum = pool_take(from, sum * sizeof(float));
     ret->inner = pool_take(from, inner * element_bytes(g->dtype));
     const bool plain = !cpu_fuses(g->config.arch);
-    if (feed->own_gelu || g->trains)
-        ret->between = pool_take(from, inner * sizeof(float));
+    if (feed->own_gelu || g->trains || g->config.arch->gated)
+        ret->between = pool_take(from, (g->config.arch->gated ? 2 : 1) * inner * sizeof(float));
     if (g->trains || plain)
         ret->normed = pool_take(from, sum * sizeof(float));
 }
@@ -62,9 +63,9 @@ uint64_t cpu_workspace_panels_bytes(const struct engine *g, uint32_t rows)
 
 void cpu_workspace_clear(struct backend_workspace *m)
 {
-    struct buffer *all[] = {&m->projection, &m->context,  &m->lse,
-                            &m->attention,  &m->gathered, &m->between,
-                            &m->logits,     &m->normed,   &m->inner};
+    struct buffer *all[] = {&m->projection, &m->context, &m->lse,    &m->attention,
+                            &m->gathered,   &m->between, &m->logits, &m->normed,
+                            &m->inner,      &m->wide};
     for (size_t k = 0; k < sizeof all / sizeof *all; k++)
         free(all[k]->data);
     finish_panels(m);

@@ -23,6 +23,7 @@ struct backend_workspace {
     struct buffer projection, context; /* [tokens, 3 * columns], [tokens, columns] */
     struct buffer lse;                 /* [heads, tokens] f32 */
     struct buffer attention;           /* its workspace */
+    struct buffer wide;                /* [tokens, 2 I]: what a gate reads */
     struct buffer normed, inner;       /* [tokens, H], [tokens, I]; where the graph is walked */
     struct buffer gathered, between, logits; /* of heads: rows of hidden, and of two products */
     struct panel_workspace *panel;           /* [panels] */

@@ -264,6 +264,7 @@ const struct ops cpu_ops = {
     .linear = plain_linear,
     .norm = plain_norm,
     .close = plain_close,
+    .rotate = plain_rotate,
     .attend = plain_attend,
     .lap = plain_lap,
     .close_back = close_back,

@@ -1,0 +1,97 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "model/checkpoint/config_rotary.h"
+#include "model/checkpoint/json.h"
+#include <string.h>
+
+static const char global[] = "full_attention", local[] = "sliding_attention";
+
+bool config_layer_is_global(const struct model_config *c, uint32_t layer)
+{
+    if (!c->local)
+        return true;
+    return c->layer_types
+               ? !strcmp(json_string_value(json_array_get(c->layer_types, layer)), global)
+               : layer % c->global_every == 0;
+}
+
+static int take_types(const json_t *json, struct model_config *c, struct error *e)
+{
+    const json_t *list = json_object_get(json, "layer_types");
+    if (!list || json_is_null(list))
+        return 0;
+    if (json_array_size(list) != c->layers)
+        return error_set(e, ERROR_INPUT, "layer_types: %u kinds of layers are expected",
+                         c->layers);
+    for (size_t k = 0; k < c->layers; k++) {
+        const char *kind = json_string_value(json_array_get(list, k));
+        if (!kind || (strcmp(kind, global) && strcmp(kind, local)))
+            return error_set(e, ERROR_INPUT, "layer_types: layer %zu: %s or %s is expected", k,
+                             global, local);
+    }
+    c->layer_types = list;
+    return 0;
+}
+
+/* One kind's: its angle, and no other rotation than the plain one. */
+static int take_kind(const json_t *all, const char *kind, double *theta, struct error *e)
+{
+    const json_t *own = json_object_get(all, kind);
+    const char *type = "default";
+    if (!own || json_is_null(own))
+        return 0;
+    if (!json_is_object(own))
+        return error_set(e, ERROR_INPUT, "rope_parameters: %s: an object is expected", kind);
+    if (json_take_text(own, "rope_type", &type, e) < 0 ||
+        json_take_real(own, "rope_theta", theta, e) < 0)
+        return error_prefix(e, "rope_parameters");
+    if (strcmp(type, "default"))
+        return error_set(
+            e, ERROR_INPUT,
+            "rope_parameters: rope_type '%.60s' is not supported, default is expected", type);
+    return *theta >= 1e-3 && *theta <= 1e12
+               ? 0
+               : error_set(e, ERROR_INPUT, "rope_theta %g: 0.001..1e+12 is expected", *theta);
+}
+
+static int take_angles(const json_t *json, struct model_config *c, struct error *e)
+{
+    const json_t *all = json_object_get(json, "rope_parameters"),
+                 *scaling = json_object_get(json, "rope_scaling");
+    if (scaling && !json_is_null(scaling))
+        return error_set(e, ERROR_INPUT, "rope_scaling is not supported");
+    if (all && !json_is_null(all) && !json_is_object(all))
+        return error_set(e, ERROR_INPUT, "rope_parameters: an object is expected");
+    return take_kind(all, global, &c->global_theta, e) < 0
+               ? -1
+               : take_kind(all, local, &c->local_theta, e);
+}
+
+static int take_pooling(const json_t *json, struct model_config *c, struct error *e)
+{
+    const char *pooling = "cls";
+    if (json_take_text(json, "classifier_pooling", &pooling, e) < 0)
+        return -1;
+    c->mean_pooling = !strcmp(pooling, "mean");
+    return c->mean_pooling || !strcmp(pooling, "cls")
+               ? 0
+               : error_set(
+                     e, ERROR_INPUT,
+                     "classifier_pooling '%.60s' is not supported, cls or mean is expected",
+                     pooling);
+}
+
+int config_take_rotary(const json_t *json, struct model_config *c, struct error *e)
+{
+    uint32_t dim = c->hidden / c->heads;
+    if (!c->local)
+        return 0;
+    if (dim % 2)
+        return error_set(e, ERROR_INPUT, "heads of %u: an even number is expected", dim);
+    if (json_take_u32(json, "head_dim", &dim, e) < 0)
+        return -1;
+    if (dim != c->hidden / c->heads)
+        return error_set(e, ERROR_INPUT, "head_dim %u: %u is expected", dim,
+                         c->hidden / c->heads);
+    return take_types(json, c, e) < 0 || take_angles(json, c, e) < 0 ? -1
+                                                                     : take_pooling(json, c, e);
+}
