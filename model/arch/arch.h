@@ -63,7 +63,8 @@ enum norm_place {
 struct block {
     enum block_kind kind;
     enum norm_place norm;
-    bool keeps; /* f(x) does not drop out in training */
+    bool keeps;                  /* f(x) does not drop out in training */
+    bool drops_as_probabilities; /* f(x) drops out with attention's own probability */
 };
 enum { BLOCKS_MOST = 2 }; /* attention, then feed forward */
 

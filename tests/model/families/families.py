@@ -107,7 +107,7 @@ MODERN = {
         ({"classifier_pooling": "max"}, "classifier_pooling 'max' is not supported"),
         ({"attention_bias": True}, "'layers.0.attn.Wqkv.bias' is missing"),
         ({"norm_bias": "yes"}, "norm_bias"),
-        ({"pad_token_id": None}, "pad_token_id null"),
+        ({"pad_token_id": None}, "pad_token_id 50283 is not below vocab_size 96"),
         ({"pad_token_id": 96}, "pad_token_id 96 is not below vocab_size 96"),
         ({"is_decoder": True}, "is_decoder true is not supported"),
         ({"intermediate_size": 99}, "config.json says [198, 48]"),

@@ -236,7 +236,7 @@ def check_gradients(family, work, name, switches):
     report(f"{family} {name} loss", abs(mine - loss) / loss, 1e-6)
     spell = spelled(truth)
     for n in set(spell) ^ set(gradients):
-        assert n in spell and (n == "lm_head.decoder.weight" or not spell[n].any()), f"{n} has a gradient on one side alone"
+        assert n in spell and (n.endswith("decoder.weight") or not spell[n].any()), f"{n} has a gradient on one side alone"
     most = {}
     for n, g in spell.items():
         most[layer_of(n)] = max(most.get(layer_of(n), 0), norm(g))
@@ -258,7 +258,7 @@ def check_saved(family, work, **switches):
     """What maskbert writes, transformers loads."""
     model, folder = make(family, "ForMaskedLM", work, **switches)
     run(MASKBERT, "convert", folder, "-o", folder / "again")
-    back, said = getattr(transformers, FAMILIES[family]["prefix"] + "ForMaskedLM").from_pretrained(folder / "again", output_loading_info=True)
+    back, said = getattr(transformers, FAMILIES[family]["prefix"] + "ForMaskedLM").from_pretrained(folder / "again", output_loading_info=True, attn_implementation="eager")
     assert not said["missing_keys"] and not said["unexpected_keys"] and not said["mismatched_keys"], said
     ids = ids_of(LINES[1])
     report(f"{family} converted", abs((logits_of(back.double().eval(), ids) - logits_of(model, ids)).numpy()).max(), 1e-9)
@@ -270,9 +270,9 @@ def check_family(family, work):
     f = FAMILIES[family]
     for name, switches in f["switches"].items():
         check_hidden(family, work, name, switches)
-        if f.get("trains", True) and not os.environ.get("FWD"):
+        if f.get("trains", True):
             check_gradients(family, work, name, {**switches, **f.get("train", {})})
-    if f.get("emulated", True) and not os.environ.get("FWD"):
+    if f.get("emulated", True) and not os.environ.get("CPU"):
         check_emulated(family, work, "sizes", {})
     for switches in ({}, *f.get("words", ())):
         check_words(family, work, switches)

@@ -155,7 +155,11 @@ static struct row_dropout dropout_of(uint64_t seed, uint32_t site, double probab
 
 struct row_dropout training_dropout(const struct training *t, uint32_t site)
 {
-    return dropout_of(t->seed, site, site == SITE_NONE ? 0 : t->hidden_dropout);
+    const bool output = site % 2; /* graph_output_site() */
+    return dropout_of(t->seed, site,
+                      site == SITE_NONE ? 0
+                      : output          ? t->output_dropout
+                                        : t->hidden_dropout);
 }
 
 struct row_dropout training_head_dropout(const struct training *t, uint32_t site)

@@ -29,6 +29,7 @@ struct training {
     const uint32_t *sample;        /* [sequences] */
     uint64_t seed;
     double hidden_dropout, attention_dropout, head_dropout;
+    double output_dropout;           /* of attention's result: one of these */
     const struct trained_bias *bias; /* or null */
     struct backward *backward;       /* null: no backward pass */
 };

@@ -229,9 +229,11 @@ struct close_work {
 static void drop(const struct part *part, uint32_t site)
 {
     const struct training *t = part->p->training;
-    if (!t || t->hidden_dropout <= 0 || site == SITE_NONE)
+    if (!t || site == SITE_NONE)
         return;
     const struct row_dropout d = training_dropout(t, site);
+    if (!d.keep_below)
+        return;
     float *sum = part->workspace->sum;
     t->ops->drop_f32(&d, t->place + part->first, part->rows, part->p->g->config.hidden, sum,
                      sum);

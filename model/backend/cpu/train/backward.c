@@ -2,6 +2,7 @@
 /* The layers, last to first. A layer's panels go back to its attention's context; then attention, the gradients of the
    layer's weights, and back to the layer's input. */
 #include "model/backend/cpu/train/backward.h"
+#include "model/arch/arch.h"
 #include <string.h>
 
 /* ---- shared ---- */
@@ -9,13 +10,14 @@
 float *backward_gradient(const struct cpu_batch *p, enum parameter_id id, uint32_t layer)
 {
     const struct train_state *s = p->training->backward->request->state;
-    return s->gradient + train_state_piece(s, id, layer)->first;
+    const struct piece *piece = train_state_piece(s, id, layer);
+    return piece ? s->gradient + piece->first : NULL;
 }
 
 void backward_add_panels(const struct cpu_batch *p, const float *sums, uint64_t step,
                          uint32_t panels, uint64_t count, float *target)
 {
-    for (uint32_t k = 0; k < panels; k++)
+    for (uint32_t k = 0; k < panels && target; k++)
         p->training->ops->add_f32(count, sums + k * step, target);
 }
 
@@ -65,7 +67,8 @@ void backward_drop(const struct part *part, uint32_t site, const float *x, void 
 uint64_t panel_sums_size(const struct engine *g)
 {
     const struct model_config *m = &g->config;
-    return UINT64_C(6) * m->hidden + m->intermediate + UINT64_C(3) * attention_columns(m);
+    const uint64_t inner = (m->arch->gated ? UINT64_C(2) : 1) * m->intermediate;
+    return UINT64_C(6) * m->hidden + inner + UINT64_C(3) * attention_columns(m);
 }
 
 struct panel_sums panel_sums_of(const struct cpu_batch *p, uint32_t panel)

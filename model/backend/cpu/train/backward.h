@@ -118,9 +118,9 @@ struct panel_sums panel_sums_of(const struct cpu_batch *p, uint32_t panel);
 
 /* ---- what all of these share ---- */
 
-/* The gradient of a parameter. */
+/* The gradient of a parameter; null: the model has none. */
 float *backward_gradient(const struct cpu_batch *p, enum parameter_id id, uint32_t layer);
-/* target += the sums of all panels, in order; sums of panel k begin at sums + k * step. */
+/* target (null: nothing) += the sums of all panels, in order; sums of panel k begin at sums + k * step. */
 void backward_add_panels(const struct cpu_batch *p, const float *sums, uint64_t step,
                          uint32_t panels, uint64_t count, float *target);
 /* dx = through LayerNorm; dx and dy may be one array. */

@@ -51,7 +51,7 @@ static void add_columns(const struct cpu_batch *p, const struct tables *t, uint3
                            position = arch_position(m, token, &counted);
             if (token != m->pad)
                 add(p, t->word, token, first, columns, stream);
-            if (position >= m->first_position)
+            if (t->position && position >= m->first_position)
                 add(p, t->position, position, first, columns, stream);
             if (t->type)
                 add(p, t->type, !m->one_type && k >= from->first_part, first, columns, stream);

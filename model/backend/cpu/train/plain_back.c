@@ -49,8 +49,10 @@ static void add_bias_sums(const struct cpu_batch *p, const struct op_parameters 
         return;
     }
     for (uint32_t m = 0; m < o->matrices; m++) {
-        float *to = backward_gradient(p, o->bias + 2 * m, o->layer);
-        for (uint64_t h = 0; h < a->heads; h++)
+        float *to = backward_gradient(p, o->bias + (o->whole ? 0 : 2 * m), o->layer);
+        if (to && o->whole)
+            to += (uint64_t)m * a->heads * a->head_dim;
+        for (uint64_t h = 0; to && h < a->heads; h++)
             add_sums(p, sums + (m * a->heads + h) * a->padded_dim, a->head_dim,
                      to + h * a->head_dim);
     }
@@ -69,12 +71,14 @@ static struct weight_gradient gradient_of(const struct cpu_batch *p,
     const uint64_t at = (uint64_t)h * a->head_dim;
     const uint32_t columns = s->out / o->matrices,
                    row = in ? a->heads * a->head_dim : s->in; /* of the parameter */
+    const uint64_t before = o->whole ? (uint64_t)m * a->heads * a->head_dim * row : 0;
     return (struct weight_gradient){
         .in = in && !whole ? a->head_dim : s->in,
         .out = out && !whole ? a->head_dim : columns,
         .dy_row = s->out,
         .x_row = s->in,
-        .dw = backward_gradient(p, o->weight + 2 * m, o->layer) + (out ? at * row : at),
+        .dw = backward_gradient(p, o->weight + (o->whole ? 0 : 2 * m), o->layer) + before +
+              (out ? at * row : at),
         .dw_row = row,
     };
 }
@@ -158,6 +162,30 @@ struct linear_work {
     struct plain_product product;
 };
 
+/* One row, from dy [width] in f32 to d [2 width]: through the product with the other half, and the activation. */
+static void gate_back(const struct part *part, const struct linear_work *w, uint32_t r)
+{
+    const struct cpu_batch *p = part->p;
+    const struct cpu_train_ops *ops = p->training->ops;
+    const uint32_t width = w->o->l->shape.out / 2;
+    const uint64_t at = part->first + (uint64_t)r;
+    const float *dy = (const float *)w->b->dy + at * width;
+    const void *pre = cpu_batch_row(p, w->o->pre, at, 2 * width);
+    float *own = part->workspace->gate, *first = own, *d = own + 2 * (uint64_t)width;
+    if (p->g->dtype == ELEMENT_BF16)
+        p->ops->widen_bf16(2 * (uint64_t)width, pre, own);
+    else
+        memcpy(own, pre, 2 * (uint64_t)width * sizeof *own);
+    ops->activate_f32(w->o->gate, width, first, d + width);
+#pragma omp simd
+    for (uint32_t k = 0; k < width; k++) {
+        d[k] = dy[k] * own[width + k];
+        d[width + k] *= dy[k];
+    }
+    ops->activate_back_f32(w->o->gate, width, first, d, d);
+    backward_round(p, 2 * (uint64_t)width, d, cpu_batch_row(p, w->b->d_pre, at, 2 * width));
+}
+
 /* Back through the activation where there is one. */
 static const void *before_activation(const struct part *part, const struct linear_work *w)
 {
@@ -166,6 +194,10 @@ static const void *before_activation(const struct part *part, const struct linea
     const struct linear_shape *s = &w->o->l->shape;
     const uint64_t count = (uint64_t)part->rows * s->out;
     const enum after after = linear_after(p->g->config.activation);
+    for (uint32_t r = 0; w->o->gate != AFTER_NONE && r < part->rows; r++)
+        gate_back(part, w, r);
+    if (w->o->gate != AFTER_NONE)
+        return cpu_batch_row(p, w->b->d_pre, part->first, s->out);
     if (!w->o->pre)
         return cpu_batch_row(p, (void *)(uintptr_t)w->b->dy, part->first, s->out);
     const float *dy = (const float *)w->b->dy + (uint64_t)part->first * s->out;

@@ -3,6 +3,7 @@
 #include "model/backend/cpu/train/train.h"
 #include "masks/base/memory.h"
 #include "masks/base/text.h"
+#include "model/arch/arch.h"
 #include "model/backend/cpu/forward/plain.h"
 #include "runtime/device/machine.h"
 #include "runtime/load/load.h"
@@ -163,6 +164,8 @@ static int run(const struct cpu_batch *p, const struct backward *b, struct batch
 static struct training make_training(const struct gradients_request *r,
                                      struct backend_training *m)
 {
+    const bool as_probabilities =
+        arch_block(r->engine->config.arch, BLOCK_ATTENTION)->drops_as_probabilities;
     return (struct training){.ops = cpu_train_ops(),
                              .place = make_places(m, r->batch),
                              .sample = r->batch->sample,
@@ -170,7 +173,10 @@ static struct training make_training(const struct gradients_request *r,
                              .bias = r->bias,
                              .hidden_dropout = r->loss_only ? 0 : r->hidden_dropout,
                              .attention_dropout = r->loss_only ? 0 : r->attention_dropout,
-                             .head_dropout = r->loss_only ? 0 : r->head_dropout};
+                             .head_dropout = r->loss_only ? 0 : r->head_dropout,
+                             .output_dropout = r->loss_only       ? 0
+                                               : as_probabilities ? r->attention_dropout
+                                                                  : r->hidden_dropout};
 }
 
 static void prepare(struct cpu_batch *p, struct backend_training *m,

@@ -63,7 +63,7 @@ static void lay_out_rest(const struct engine *g, uint64_t rows, struct arena *a,
     l->output_norm.normalised = take(g, a, hidden);
     l->output_norm.inverse = take_f32(a, rows);
     l->middle = take(g, a, hidden);
-    l->pre = take(g, a, inner);
+    l->pre = take(g, a, (m->arch->gated ? 2 : 1) * inner);
     l->inner = take(g, a, inner);
     l->outer_norm.normalised = take(g, a, hidden);
     l->outer_norm.inverse = take_f32(a, rows);
@@ -122,7 +122,7 @@ void train_lay_out_backward(const struct engine *g, const struct gradients_sizes
                    panels = panels_of(s->tokens), of_tail = s->read ? panels_of(s->read) : 0;
     b->stream = take_f32(a, rows * m->hidden);
     b->d_outer = take(g, a, rows * m->hidden);
-    b->d_pre = take(g, a, rows * m->intermediate);
+    b->d_pre = take(g, a, (m->arch->gated ? 2 : 1) * rows * m->intermediate);
     b->d_output = take(g, a, rows * m->hidden);
     b->d_context = take(g, a, rows * columns);
     b->d_projection = take(g, a, rows * 3 * columns);
