@@ -9,7 +9,7 @@ static int enter_back(const struct graph *p, const struct graph_back *b,
                       struct error *e)
 {
     const struct ops *ops = p->ops;
-    const struct op_linear_back l = {dy, o->pre || o->gate != AFTER_NONE ? b->d_pre : NULL,
+    const struct op_linear_back l = {dy, o->pre || o->glu != AFTER_NONE ? b->d_pre : NULL,
                                      first ? b->block : b->stream, !first};
     if (!first)
         return ops->linear_back(p->batch, o, &l, e);

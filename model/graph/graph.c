@@ -130,7 +130,7 @@ struct op_linear graph_inner(const struct graph *p, uint32_t layer)
         .x = norms_first(p, BLOCK_FEED) ? t->feed_in : t->middle,
         .pre = t->pre,
         .y = t->inner,
-        .gate = m->arch->gated ? linear_after(m->activation) : AFTER_NONE};
+        .glu = m->arch->gated ? linear_after(m->activation) : AFTER_NONE};
 }
 
 struct op_close graph_feed_close(const struct graph *p, uint32_t layer)

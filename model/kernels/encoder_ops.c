@@ -11,6 +11,7 @@ const char *const encoder_op_entries[ENCODER_OPS] = {
     [ENCODER_OP_EMBED] = "rows_embed",   [ENCODER_OP_NORM] = "rows_norm",
     [ENCODER_OP_FINISH] = "rows_finish", [ENCODER_OP_GATHER] = "rows_gather",
     [ENCODER_OP_MEAN] = "rows_mean",     [ENCODER_OP_ADD] = "rows_add",
+    [ENCODER_OP_GLU] = "rows_glu",       [ENCODER_OP_ROTATE] = "rows_rotate",
 };
 
 static struct source *source_of(const struct encoder_ops_shape *s)

@@ -14,6 +14,8 @@ enum encoder_op {
     ENCODER_OP_FINISH,
     ENCODER_OP_GATHER,
     ENCODER_OP_MEAN,
+    ENCODER_OP_GLU,
+    ENCODER_OP_ROTATE,
     ENCODER_OPS
 };
 extern const char *const encoder_op_entries[ENCODER_OPS]; /* their kernels' names */

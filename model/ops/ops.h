@@ -44,7 +44,7 @@ struct op_linear {
         pre; /* [T, out] of the dtype: before the activation, kept; null: there is none, or inference */
     void *y; /* [T, out] of the dtype */
     enum after
-        gate; /* not NONE: y [T, out / 2] = gate(first half) * second half of what the product writes to `pre` */
+        glu; /* not NONE: y [T, out / 2] = glu(first half) * second half of what the product writes to `pre` */
 };
 
 /* Its way back: from the gradient of y to that of x. */

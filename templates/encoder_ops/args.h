@@ -25,12 +25,13 @@ struct rows_args {
     u32 after;         /* rows_finish: enum rows_after */
     u32 wide;          /* rows_finish: elements are f32 whatever T is */
     float eps;         /* rows_embed, rows_norm: stands inside the root */
-    u32 padding;
+    u32 heads, half,
+        head; /* rows_rotate: heads of a row, half a head's columns, from head to head */
     const u32 *number, *position, *type; /* rows_embed: [rows] each; rows_gather: number */
     const i32 *offsets;                  /* rows_mean: [rows + 1] */
     const void *words;                   /* rows_embed: [vocabulary][H] of T */
-    const float *positions, *types; /* rows_embed: [positions][H], [types][H]; types: or null */
-    const float *gain, *shift;      /* rows_embed, rows_norm: [H] */
+    const float *positions, *types;      /* rows_embed: [positions][H], [types][H]; or null */
+    const float *gain, *shift;           /* rows_embed, rows_norm: [H] */
     const float *bias; /* rows_norm, rows_add [H], rows_finish [columns]; or null */
     const void *
         x; /* rows_norm, rows_add: [rows][H] f32, or null; gather, mean: [..][H] of T; finish: as y */
@@ -46,6 +47,9 @@ struct rows_args {
      rows_add      y = x + bias + residual
      rows_finish   y = after(x + bias)
      rows_gather   y[r] = x[number[r]]
+     rows_glu      y[r][k] = after(x[r][k]) * x[r][columns + k], k < columns; x [rows][2 columns], y [rows][columns] of T
+     rows_rotate   halves a, b of each head of y[r], of `columns`: a cos - b sin, b cos + a sin; cos = gain[position][k],
+                   sin = shift[position][k], k < half
      rows_mean     y[r] = mean of x[offsets[r]] .. x[offsets[r + 1] - 1]
    norm(v) = (v - mean) / sqrt(variance + eps) * gain + shift over a row, the variance biased. */
 

@@ -15,7 +15,8 @@ ENTRY_OF(rows_embed, ROWS_THREADS, 1)(ARGS a)
         struct row sum;
         row_clear(&sum);
         row_add(&sum, a.words, (u64)a.number[r] * HIDDEN, WIDE);
-        row_add(&sum, a.positions, (u64)a.position[r] * HIDDEN, 1);
+        if (a.positions)
+            row_add(&sum, a.positions, (u64)a.position[r] * HIDDEN, 1);
         if (a.types)
             row_add(&sum, a.types, (u64)a.type[r] * HIDDEN, 1);
         layer_norm(&a, &sum, (u64)r * HIDDEN);
@@ -95,6 +96,33 @@ ENTRY_OF(rows_finish, ROWS_THREADS, 1)(ARGS a)
             finish4(&a, 4 * k, 4 * (u32)(k % across));
         else
             finish1(&a, k, (u32)(k % across));
+    }
+}
+
+ENTRY_OF(rows_glu, ROWS_THREADS, 1)(ARGS a)
+{
+    const u64 all = (u64)a.rows * a.columns;
+    NO_UNROLL
+    for (u64 k = (u64)BLOCK * ROWS_THREADS + THREAD; k < all; k += (u64)BLOCKS * ROWS_THREADS) {
+        const u64 from = k / a.columns * 2 * a.columns + k % a.columns;
+        const float x = activation_of(a.after, load1(a.x, from, WIDE));
+        store1(a.y, k, WIDE, x * load1(a.x, from + a.columns, WIDE));
+    }
+}
+
+ENTRY_OF(rows_rotate, ROWS_THREADS, 1)(ARGS a)
+{
+    const u32 across = a.heads * a.half;
+    const u64 all = (u64)a.rows * across;
+    NO_UNROLL
+    for (u64 k = (u64)BLOCK * ROWS_THREADS + THREAD; k < all; k += (u64)BLOCKS * ROWS_THREADS) {
+        const u32 r = (u32)(k / across), column = (u32)(k % across) % a.half;
+        const u64 angle = (u64)a.position[r] * a.half + column,
+                  at = (u64)r * a.columns + (u32)(k % across) / a.half * a.head + column;
+        const float x = load1(a.y, at, WIDE), y = load1(a.y, at + a.half, WIDE),
+                    cosine = a.gain[angle], sine = a.shift[angle];
+        store1(a.y, at, WIDE, x * cosine - y * sine);
+        store1(a.y, at + a.half, WIDE, y * cosine + x * sine);
     }
 }
 

@@ -70,10 +70,11 @@ static int grow(const struct op_batch *p, struct error *e)
         [BUFFER_INNER] = m->intermediate * element,
         [BUFFER_LSE] = m->heads * sizeof(float),
         [BUFFER_NORMED] = p->c->final_norm.size ? m->hidden * element : 0,
+        [BUFFER_WIDE] = m->arch->gated ? 2 * m->intermediate * element : 0,
     };
     if (gpu_grow(p->memory, BUFFER_INPUT, input_words(p) * sizeof(uint32_t), e) < 0)
         return -1;
-    for (int k = BUFFER_HIDDEN; k <= BUFFER_NORMED; k++)
+    for (int k = BUFFER_HIDDEN; k <= BUFFER_WIDE; k++)
         if (gpu_grow(p->memory, (enum gpu_buffer)k, row[k] * p->size.tokens, e) < 0)
             return -1;
     struct attention_call call = gpu_attention_call(p, 0);

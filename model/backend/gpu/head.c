@@ -5,6 +5,32 @@
 #include "model/backend/gpu/workspace.h"
 #include <stdlib.h>
 
+/* Of the n sequences that begin at the request's rows, in the engine's dtype: f32 first. */
+static int gather_means(struct backend_workspace *m, const struct head_request *r,
+                        struct error *e)
+{
+    const uint64_t size = r->n * (uint64_t)r->engine->config.hidden;
+    const struct engine_workspace *w = r->workspace;
+    uint32_t s = 0;
+    while ((uint32_t)w->offsets[s] != r->rows[0])
+        s++;
+    if (gpu_grow(m, BUFFER_GATHERED, size * element_bytes(r->engine->dtype), e) < 0 ||
+        gpu_grow(m, BUFFER_LOGITS, size * sizeof(float), e) < 0)
+        return -1;
+    const uint32_t *input = m->buffer[BUFFER_INPUT];
+    const struct rows_args mean = {.rows = r->n,
+                                   .offsets =
+                                       (const int32_t *)(input + 3 * (uint64_t)m->tokens + s),
+                                   .x = m->buffer[BUFFER_HIDDEN],
+                                   .y = m->buffer[BUFFER_LOGITS]},
+                           round = {.rows = r->n,
+                                    .x = m->buffer[BUFFER_LOGITS],
+                                    .y = m->buffer[BUFFER_GATHERED]};
+    return gpu_run_op(m, ENCODER_OP_MEAN, &mean, e) < 0
+               ? -1
+               : gpu_run_op(m, ENCODER_OP_ADD, &round, e);
+}
+
 static int gather(struct backend_workspace *m, const struct head_request *r, struct error *e)
 {
     const struct engine *g = r->engine;
@@ -61,7 +87,7 @@ int gpu_head(const struct head_request *r, struct error *e)
     struct backend_workspace *m = gpu_workspace_of(r->engine, r->workspace, e);
     const struct linear *first = r->head->first, *last = r->head->last;
     enum gpu_buffer at = BUFFER_GATHERED;
-    if (!m || gather(m, r, e) < 0)
+    if (!m || (r->head->of_means ? gather_means : gather)(m, r, e) < 0)
         return -1;
     if (first) {
         if (product(m, r, first, m->buffer[at], BUFFER_BETWEEN, e) < 0)

@@ -38,7 +38,34 @@ static int embed(struct op_batch *p, void *y, struct error *e)
 
 static int linear(struct op_batch *p, const struct op_linear *o, struct error *e)
 {
-    return gpu_run_product(p->memory, o->l, p->size.tokens, o->x, o->y, e);
+    const struct rows_args args = {.rows = p->size.tokens,
+                                   .columns = o->l->shape.out / 2,
+                                   .after = (uint32_t)o->glu,
+                                   .x = o->pre,
+                                   .y = o->y};
+    if (o->glu == AFTER_NONE)
+        return gpu_run_product(p->memory, o->l, p->size.tokens, o->x, o->y, e);
+    return gpu_run_product(p->memory, o->l, p->size.tokens, o->x, o->pre, e) < 0
+               ? -1
+               : gpu_run_op(p->memory, ENCODER_OP_GLU, &args, e);
+}
+
+static int rotate(struct op_batch *p, uint32_t layer, void *x, bool back, struct error *e)
+{
+    const struct attention *a = &p->c->attention;
+    const float *angle = p->c->rotation[config_layer_is_global(&p->g->config, layer)];
+    const uint32_t *input = p->memory->buffer[BUFFER_INPUT], half = a->head_dim / 2;
+    const struct rows_args args = {.rows = p->size.tokens,
+                                   .columns = 3 * a->heads * a->padded_dim,
+                                   .heads = 2 * a->heads,
+                                   .half = half,
+                                   .head = a->padded_dim,
+                                   .position = input + p->size.tokens,
+                                   .gain = angle,
+                                   .shift = angle + (uint64_t)p->g->config.positions * half,
+                                   .y = x};
+    (void)back; /* GPUs do not train */
+    return gpu_run_op(p->memory, ENCODER_OP_ROTATE, &args, e);
 }
 
 /* x is rounded already: a residual to add to nothing. */
@@ -151,6 +178,7 @@ struct layer_tape gpu_layer(const struct op_batch *p)
                                .lse = at[BUFFER_LSE],
                                .middle = at[BUFFER_HIDDEN],
                                .feed_in = at[BUFFER_NORMED],
+                               .pre = at[BUFFER_WIDE],
                                .inner = at[BUFFER_INNER]};
 }
 
@@ -159,6 +187,7 @@ const struct ops gpu_ops = {
     .linear = linear,
     .norm = norm,
     .close = close,
+    .rotate = rotate,
     .attend = attend,
     .lap = lap,
 };

@@ -13,6 +13,7 @@ enum gpu_buffer {
     BUFFER_INNER,      /* [tokens, I] */
     BUFFER_LSE,        /* [heads, tokens] f32 */
     BUFFER_NORMED,     /* [tokens, H]: a block's input, where norms come first */
+    BUFFER_WIDE,       /* [tokens, 2 I]: what a gated feed forward's first product writes */
     BUFFER_ATTENTION,  /* attention's workspace */
     BUFFER_INDEX,      /* u32: rows that a head reads. No recording uses this or what follows */
     BUFFER_GATHERED,   /* these rows */

@@ -190,6 +190,59 @@ static void gathers_and_means(const struct bench *b)
     free(truth);
 }
 
+static void glus(const struct bench *b, uint32_t columns, uint32_t kind)
+{
+    struct matrix x = matrix_new(ROWS * 2 * columns, b->s.wide, 0),
+                  y = matrix_new(ROWS * columns, b->s.wide, 0);
+    double *truth = memory_new(y.count, sizeof *truth);
+    for (uint32_t k = 0; k < y.count; k++) {
+        const double *row = x.value + (size_t)(k / columns) * 2 * columns;
+        truth[k] = after(kind, row[k % columns]) * row[columns + k % columns];
+    }
+    struct rows_args a = {
+        .rows = ROWS, .columns = columns, .after = kind, .x = x.bytes, .y = y.bytes};
+    bench_launch(b, "rows_glu", &a);
+    matrix_compare(&y, truth, "rows_glu");
+    matrix_finish(&x);
+    matrix_finish(&y);
+    free(truth);
+}
+
+static void rotates(const struct bench *b, uint32_t half)
+{
+    enum { HEADS = 5, HEAD = 16, COLUMNS = HEADS * HEAD + 8 };
+    uint32_t position[ROWS];
+    struct matrix y = matrix_new(ROWS * COLUMNS, b->s.wide, 0),
+                  cosine = matrix_new(PLACES * half, true, 0),
+                  sine = matrix_new(PLACES * half, true, 0);
+    double *truth = memory_copy(y.value, y.count * sizeof *truth);
+    for (uint32_t r = 0; r < ROWS; r++) {
+        position[r] = r * 3 % PLACES;
+        for (uint32_t k = 0; k < HEADS * half; k++) {
+            const uint32_t at = r * COLUMNS + k / half * HEAD + k % half,
+                           angle = position[r] * half + k % half;
+            const double c = cosine.value[angle], s = sine.value[angle];
+            truth[at] = y.value[at] * c - y.value[at + half] * s;
+            truth[at + half] = y.value[at + half] * c + y.value[at] * s;
+        }
+    }
+    struct rows_args a = {.rows = ROWS,
+                          .columns = COLUMNS,
+                          .heads = HEADS,
+                          .half = half,
+                          .head = HEAD,
+                          .position = position,
+                          .gain = cosine.bytes,
+                          .shift = sine.bytes,
+                          .y = y.bytes};
+    bench_launch(b, "rows_rotate", &a);
+    matrix_compare(&y, truth, "rows_rotate");
+    matrix_finish(&y);
+    matrix_finish(&cosine);
+    matrix_finish(&sine);
+    free(truth);
+}
+
 static const struct shape shapes[] = {{1, true},   {130, true},  {384, true},
                                       {36, false}, {130, false}, {768, false}};
 
@@ -208,6 +261,8 @@ static void entries_do_what_they_say(void **unused)
             finishes(&b, 52, kind, b.s.wide);
             finishes(&b, 7, kind, true);
         }
+        glus(&b, 7, ROWS_AFTER_SILU);
+        rotates(&b, 3);
         gathers_and_means(&b);
         bench_close(&b);
     }
@@ -226,7 +281,7 @@ static const struct {
                {1024, 128, 0, 16},
                {4096, 255, 64, 48}};
 
-enum { ENTRIES = 6 };
+enum { ENTRIES = 8 };
 
 static void check_kernel(const char *target, const struct shape *s, size_t budget,
                          const struct kernel_resources *r)

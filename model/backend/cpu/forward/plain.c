@@ -168,7 +168,7 @@ static int linear_step(const struct part *part, const void *op)
 }
 
 /* activation(first half) * second half of what the product wrote; rows of f32 are worked on. */
-static void gate_row(const struct part *part, const struct op_linear *o, uint32_t r)
+static void glu_row(const struct part *part, const struct op_linear *o, uint32_t r)
 {
     const struct cpu_batch *p = part->p;
     const uint32_t width = o->l->shape.out / 2;
@@ -182,7 +182,7 @@ static void gate_row(const struct part *part, const struct op_linear *o, uint32_
         p->ops->widen_bf16(width, pre, first);
         p->ops->widen_bf16(width, (const uint16_t *)pre + width, own);
     }
-    cpu_train_ops()->activate_f32(o->gate, width, bf16 ? first : (const float *)pre, first);
+    cpu_train_ops()->activate_f32(o->glu, width, bf16 ? first : (const float *)pre, first);
 #pragma omp simd
     for (uint32_t k = 0; k < width; k++)
         first[k] *= second[k];
@@ -198,13 +198,13 @@ static int gated_step(const struct part *part, const void *op)
                        row(part, w->o->pre, s->out)) < 0)
         return -1;
     for (uint32_t r = 0; r < part->rows; r++)
-        gate_row(part, w->o, r);
+        glu_row(part, w->o, r);
     return 0;
 }
 
 int plain_linear(struct op_batch *p, const struct op_linear *o, struct error *e)
 {
-    if (o->gate != AFTER_NONE) {
+    if (o->glu != AFTER_NONE) {
         struct linear_work gated = {.o = o};
         return plain_find(p->batch, o->l, false, &gated.product, e) < 0
                    ? -1

@@ -34,7 +34,7 @@ static void take_panel(const struct engine *g, uint32_t rows, struct pool *from,
     if (feed->own_gelu || g->trains || g->config.arch->gated)
         ret->between = pool_take(from, (g->config.arch->gated ? 2 : 1) * inner * sizeof(float));
     if (g->trains && g->config.arch->gated)
-        ret->gate = pool_take(from, 4 * (size_t)g->config.intermediate * sizeof(float));
+        ret->glu = pool_take(from, 4 * (size_t)g->config.intermediate * sizeof(float));
     if (g->trains || plain)
         ret->normed = pool_take(from, sum * sizeof(float));
 }

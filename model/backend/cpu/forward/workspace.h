@@ -10,7 +10,7 @@ struct panel_workspace {
     float *between; /* [panel, I / slices]: the inner product where GELU is our own; or null.
                        Training: its gradient too */
     void *inner;    /* [panel, I / slices] */
-    float *gate;    /* [4 I]: a row on its way back through a gate; or null */
+    float *glu;     /* [4 I]: a row on its way back through a gate; or null */
     float *normed;  /* [panel, H]: training, and where the graph is walked; or null */
     struct product_workspace product;
 };

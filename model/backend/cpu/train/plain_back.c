@@ -163,7 +163,7 @@ struct linear_work {
 };
 
 /* One row, from dy [width] in f32 to d [2 width]: through the product with the other half, and the activation. */
-static void gate_back(const struct part *part, const struct linear_work *w, uint32_t r)
+static void glu_back(const struct part *part, const struct linear_work *w, uint32_t r)
 {
     const struct cpu_batch *p = part->p;
     const struct cpu_train_ops *ops = p->training->ops;
@@ -171,18 +171,18 @@ static void gate_back(const struct part *part, const struct linear_work *w, uint
     const uint64_t at = part->first + (uint64_t)r;
     const float *dy = (const float *)w->b->dy + at * width;
     const void *pre = cpu_batch_row(p, w->o->pre, at, 2 * width);
-    float *own = part->workspace->gate, *first = own, *d = own + 2 * (uint64_t)width;
+    float *own = part->workspace->glu, *first = own, *d = own + 2 * (uint64_t)width;
     if (p->g->dtype == ELEMENT_BF16)
         p->ops->widen_bf16(2 * (uint64_t)width, pre, own);
     else
         memcpy(own, pre, 2 * (uint64_t)width * sizeof *own);
-    ops->activate_f32(w->o->gate, width, first, d + width);
+    ops->activate_f32(w->o->glu, width, first, d + width);
 #pragma omp simd
     for (uint32_t k = 0; k < width; k++) {
         d[k] = dy[k] * own[width + k];
         d[width + k] *= dy[k];
     }
-    ops->activate_back_f32(w->o->gate, width, first, d, d);
+    ops->activate_back_f32(w->o->glu, width, first, d, d);
     backward_round(p, 2 * (uint64_t)width, d, cpu_batch_row(p, w->b->d_pre, at, 2 * width));
 }
 
@@ -194,9 +194,9 @@ static const void *before_activation(const struct part *part, const struct linea
     const struct linear_shape *s = &w->o->l->shape;
     const uint64_t count = (uint64_t)part->rows * s->out;
     const enum after after = linear_after(p->g->config.activation);
-    for (uint32_t r = 0; w->o->gate != AFTER_NONE && r < part->rows; r++)
-        gate_back(part, w, r);
-    if (w->o->gate != AFTER_NONE)
+    for (uint32_t r = 0; w->o->glu != AFTER_NONE && r < part->rows; r++)
+        glu_back(part, w, r);
+    if (w->o->glu != AFTER_NONE)
         return cpu_batch_row(p, w->b->d_pre, part->first, s->out);
     if (!w->o->pre)
         return cpu_batch_row(p, (void *)(uintptr_t)w->b->dy, part->first, s->out);
