@@ -32,8 +32,8 @@ static const struct {
     {"\"hidden_act\": \"mish\"", "hidden_act 'mish' is not supported: gelu, gelu_new, "
                                  "gelu_pytorch_tanh, relu or silu is expected"},
     {"\"model_type\": \"t5\"",
-     "model_type 't5' is not supported, bert, camembert, distilbert, mpnet, roberta or "
-     "xlm-roberta is expected"},
+     "model_type 't5' is not supported, bert, camembert, distilbert, modernbert, mpnet, "
+     "roberta or xlm-roberta is expected"},
     {"\"pad_token_id\": 13", "pad_token_id 13 is not below vocab_size 13"},
     {"\"num_attention_heads\": 3", "hidden_size 8 is no multiple of num_attention_heads 3"},
     {"\"num_attention_heads\": 0", "num_attention_heads 0: 1..4096 is expected"},

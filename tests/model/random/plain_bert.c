@@ -5,6 +5,7 @@
 #include "model/backend/training.h"
 #include <math.h>
 #include <stdlib.h>
+#include <string.h>
 
 float *plain_tensor(const struct plain_bert *b, enum parameter_id id, uint32_t layer)
 {
@@ -19,13 +20,22 @@ float *plain_tensor(const struct plain_bert *b, enum parameter_id id, uint32_t l
     return ret;
 }
 
+/* Zeros where the model has none. */
+static float *tensor_or_zeros(const struct plain_bert *b, enum parameter_id id, uint32_t layer,
+                              uint64_t count)
+{
+    return weights_get(b->weights, id, layer) ? plain_tensor(b, id, layer)
+                                              : memory_new(count, sizeof(float));
+}
+
 /* y = x W^T + b; caller frees. A weight's bias is the next parameter, a gain's shift too. */
 static double *dense(const struct plain_bert *b, enum parameter_id weight, uint32_t layer,
                      const double *x, uint32_t rows)
 {
-    float *w = plain_tensor(b, weight, layer), *bias = plain_tensor(b, weight + 1, layer);
     const uint64_t *shape = weights_get(b->weights, weight, layer)->parameter.shape;
     const uint32_t out = (uint32_t)shape[0], in = (uint32_t)shape[1];
+    float *w = plain_tensor(b, weight, layer),
+          *bias = tensor_or_zeros(b, weight + 1, layer, out);
     double *y = memory_new((size_t)rows * out, sizeof *y);
     for (uint32_t r = 0; r < rows; r++)
         for (uint32_t k = 0; k < out; k++) {
@@ -43,7 +53,9 @@ static void norm(const struct plain_bert *b, enum parameter_id id, uint32_t laye
                  uint32_t rows)
 {
     uint32_t h = b->config->hidden;
-    float *gain = plain_tensor(b, id, layer), *shift = plain_tensor(b, id + 1, layer);
+    if (!weights_get(b->weights, id, layer)) /* the first layer's, of a ModernBERT */
+        return;
+    float *gain = plain_tensor(b, id, layer), *shift = tensor_or_zeros(b, id + 1, layer, h);
     for (uint32_t r = 0; r < rows; r++, x += h) {
         double mean = 0, variance = 0;
         for (uint32_t k = 0; k < h; k++)
@@ -133,14 +145,51 @@ static double bias_of(const struct plain_bert *b, const float *table, uint32_t h
     return table ? (double)table[(uint32_t)bucket * b->config->heads + head] : 0;
 }
 
+/* Query, key and value, out of one tensor or three. */
+static void project(const struct plain_bert *b, uint32_t layer, const double *x, uint32_t n,
+                    double *part[3])
+{
+    const uint32_t h = b->config->hidden;
+    if (!weights_get(b->weights, PARAMETER_QKV_WEIGHT, layer)) {
+        for (int k = 0; k < 3; k++)
+            part[k] = dense(b, PARAMETER_QUERY_WEIGHT + 2 * k, layer, x, n);
+        return;
+    }
+    double *all = dense(b, PARAMETER_QKV_WEIGHT, layer, x, n);
+    for (uint32_t k = 0; k < 3; k++) {
+        part[k] = memory_new((size_t)n * h, sizeof **part);
+        for (uint32_t i = 0; i < n; i++)
+            memcpy(part[k] + (size_t)i * h, all + ((size_t)i * 3 + k) * h, h * sizeof *all);
+    }
+    free(all);
+}
+
+/* Each pair of a head's halves turns by position / theta^(2k / dim). */
+static void rotate(const struct plain_bert *b, uint32_t layer, double *x, uint32_t n)
+{
+    const struct model_config *c = b->config;
+    const uint32_t h = c->hidden, dim = h / c->heads, half = dim / 2;
+    const double theta = config_layer_is_global(c, layer) ? c->global_theta : c->local_theta;
+    for (size_t at = 0; c->local && at < (size_t)n * h; at++) {
+        const uint32_t k = (uint32_t)(at % h % dim);
+        if (k >= half)
+            continue;
+        const double angle = (double)(at / h) / pow(theta, 2.0 * k / dim), first = x[at],
+                     second = x[at + half];
+        x[at] = first * cos(angle) - second * sin(angle);
+        x[at + half] = second * cos(angle) + first * sin(angle);
+    }
+}
+
 static double *attend(const struct plain_bert *b, uint32_t layer, const double *x, uint32_t n)
 {
     uint32_t h = b->config->hidden, dim = h / b->config->heads;
     double *part[3], *z = memory_new(n, sizeof *z),
                      *out = memory_new((size_t)n * h, sizeof *out);
     float *table = b->config->relative ? plain_tensor(b, PARAMETER_RELATIVE, 0) : NULL;
-    for (int k = 0; k < 3; k++)
-        part[k] = dense(b, PARAMETER_QUERY_WEIGHT + 2 * k, layer, x, n);
+    project(b, layer, x, n, part);
+    rotate(b, layer, part[0], n);
+    rotate(b, layer, part[1], n);
     for (uint32_t head = 0; head < b->config->heads; head++)
         for (uint32_t i = 0; i < n; i++) {
             const double *q = part[0] + (size_t)i * h + (size_t)head * dim;
@@ -188,6 +237,21 @@ static void leave(const struct plain_bert *b, enum block_kind kind, enum paramet
         norm(b, gain, layer, x, n);
 }
 
+/* activation(first half) * second half; frees x [n, 2 I]. */
+static double *gated(const struct plain_bert *b, double *x, uint32_t n)
+{
+    const size_t inner = b->config->intermediate;
+    double *y = memory_new(n * inner, sizeof *y);
+    for (size_t at = 0; at < n * inner; at++) {
+        const double *row = x + at / inner * 2 * inner;
+        y[at] = row[at % inner];
+        activate(b->config->activation, y + at, 1);
+        y[at] *= row[inner + at % inner];
+    }
+    free(x);
+    return y;
+}
+
 static void run_layer(const struct plain_bert *b, uint32_t layer, double *x, uint32_t n)
 {
     const uint32_t h = b->config->hidden, inner = b->config->intermediate;
@@ -200,7 +264,10 @@ static void run_layer(const struct plain_bert *b, uint32_t layer, double *x, uin
     y = enter(b, BLOCK_FEED, PARAMETER_OUTER_GAIN, layer, x, n);
     double *between = dense(b, PARAMETER_INNER_WEIGHT, layer, y, n);
     free(y);
-    activate(b->config->activation, between, (size_t)n * inner);
+    if (b->config->arch->gated)
+        between = gated(b, between, n);
+    else
+        activate(b->config->activation, between, (size_t)n * inner);
     add(x, dense(b, PARAMETER_OUTER_WEIGHT, layer, between, n), (size_t)n * h);
     free(between);
     leave(b, BLOCK_FEED, PARAMETER_OUTER_GAIN, layer, x, n);
@@ -221,7 +288,9 @@ double *plain_hidden(const struct plain_bert *b, const struct sequence *s)
 {
     uint32_t h = b->config->hidden;
     float *word = plain_tensor(b, PARAMETER_WORDS, 0);
-    float *position = plain_tensor(b, PARAMETER_POSITIONS, 0);
+    float *position =
+        tensor_or_zeros(b, PARAMETER_POSITIONS, 0,
+                        ((uint64_t)b->config->first_position + b->config->positions) * h);
     float *type = b->config->types ? plain_tensor(b, PARAMETER_TYPES, 0) : NULL;
     double *x = memory_new((size_t)s->count * h, sizeof *x);
     for (uint32_t i = 0; i < s->count; i++) {
@@ -259,7 +328,7 @@ double *plain_words(const struct plain_bert *b, const double *x)
     double *y = dense(b, PARAMETER_MLM_DENSE_WEIGHT, 0, x, 1);
     double *logit = memory_new(words, sizeof *logit);
     float *word = plain_tensor(b, PARAMETER_WORDS, 0);
-    float *bias = plain_tensor(b, PARAMETER_MLM_BIAS, 0);
+    float *bias = tensor_or_zeros(b, PARAMETER_MLM_BIAS, 0, words);
     activate(b->config->head_activation, y, h);
     norm(b, PARAMETER_MLM_GAIN, 0, y, 1);
     for (uint32_t k = 0; k < words; k++) {

@@ -32,6 +32,7 @@ const struct bert_case bert_cases[] = {
     {"positions behind padding's", 2, 64, 4, "silu", "window(5)",   "softmax",     0, "roberta"},
     {"positions behind padding's, bert's blocks", 1, 52, 2, "gelu", "dense", "softmax", 0, "xlm-roberta"},
     {"a bias by distance",     2, 64, 4, "gelu", "window(40)",      "softmax",     0, "mpnet"},
+    {"ModernBERT",             3, 48, 2, "gelu", NULL,              "softmax",     0, "modernbert"},
     {NULL},
 };
 /* clang-format on */
@@ -150,12 +151,26 @@ static json_t *roberta_config(const struct bert_case *k)
     return c;
 }
 
+/* With biases in odd places. */
+static json_t *modernbert_config(const struct bert_case *k)
+{
+    return json_pack(
+        "{s:[s], s:s, s:i, s:i, s:i, s:i, s:i, s:i, s:i, s:i, s:i, s:b, s:b, s:s, s:f}",
+        "architectures", "ModernBertForMaskedLM", "model_type", "modernbert", "vocab_size",
+        VOCABULARY, "hidden_size", (int)k->hidden, "num_hidden_layers", (int)k->layers,
+        "num_attention_heads", (int)k->heads, "intermediate_size", (int)intermediate(k->hidden),
+        "max_position_embeddings", POSITIONS, "pad_token_id", 3, "local_attention", 11,
+        "global_attn_every_n_layers", 2, "attention_bias", 1, "norm_bias", 0,
+        "hidden_activation", k->act, "local_rope_theta", 300.0);
+}
+
 static json_t *config_of(const struct bert_case *c)
 {
     const char *type = c->type ? c->type : "bert";
     return !strcmp(type, "bert")         ? bert_config(c, 2)
            : !strcmp(type, "toy")        ? toy_config(c)
            : !strcmp(type, "distilbert") ? distilbert_config(c)
+           : !strcmp(type, "modernbert") ? modernbert_config(c)
                                          : roberta_config(c);
 }
 
@@ -232,11 +247,16 @@ float *batch_rows(const struct engine *g, const struct sequence *list, uint32_t 
     return ret;
 }
 
+struct mask *random_mask(const char *mask, const struct model_config *c, struct error *e)
+{
+    return mask ? model_mask(mask, c, e) : model_mask_own(c, e);
+}
+
 double *plain_rows(const struct engine *g, const char *mask, const char *transform,
                    double lambda, const struct batch *b)
 {
     struct error e = {0};
-    struct mask *m = model_mask(mask, &g->config, &e);
+    struct mask *m = random_mask(mask, &g->config, &e);
     struct plain_bert plain = {&g->config, &g->weights, m, strcmp(transform, "softmax") != 0,
                                lambda};
     uint32_t h = g->config.hidden, at = 0;

@@ -47,6 +47,8 @@ void batch_make(struct batch *b);
 void batch_suit(struct batch *b, const struct model_config *c);
 uint32_t batch_tokens(const struct batch *b);
 
+/* By name; null: the model's own. */
+struct mask *random_mask(const char *mask, const struct model_config *c, struct error *e);
 /* All rows of the last hidden states as f32; caller frees. */
 float *workspace_rows(const struct engine *g, struct engine_workspace *workspace);
 void batch_encode(const struct engine *g, const struct sequence *list, uint32_t n,

@@ -34,7 +34,7 @@ static void equals_float64(void **unused)
         subject_begin(&s,
                       &(struct subject_options){c->mask, c->transform, ELEMENT_F32, 2,
                                                 .no_pairs = c->layers == 1 || !has_next(c)});
-        struct mask *m = model_mask(c->mask, &s.engine->config, &e);
+        struct mask *m = random_mask(c->mask, &s.engine->config, &e);
         struct plain_bert plain = {
             &s.engine->config, &s.engine->weights, m, strcmp(c->transform, "softmax") != 0,
             c->lambda,         &s.state->device};
