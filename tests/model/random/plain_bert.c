@@ -312,9 +312,20 @@ double *plain_hidden(const struct plain_bert *b, const struct sequence *s)
     return x;
 }
 
+/* What heads share: dense, activation, norm. */
+static double *plain_shared(const struct plain_bert *b, const double *x)
+{
+    double *y = dense(b, PARAMETER_MLM_DENSE_WEIGHT, 0, x, 1);
+    activate(b->config->head_activation, y, b->config->hidden);
+    norm(b, PARAMETER_MLM_GAIN, 0, y, 1);
+    return y;
+}
+
 double *plain_pooled(const struct plain_bert *b, const double *x)
 {
     uint32_t h = b->config->hidden;
+    if (arch_pooler(b->config) == POOLER_SHARED)
+        return plain_shared(b, x);
     double *y = dense(b, PARAMETER_POOLER_WEIGHT, 0, x, 1);
     const bool relu = arch_pooler(b->config) == POOLER_OF_CLASSIFIER;
     for (uint32_t k = 0; k < h; k++)
@@ -325,12 +336,10 @@ double *plain_pooled(const struct plain_bert *b, const double *x)
 double *plain_words(const struct plain_bert *b, const double *x)
 {
     uint32_t h = b->config->hidden, words = b->config->vocabulary;
-    double *y = dense(b, PARAMETER_MLM_DENSE_WEIGHT, 0, x, 1);
+    double *y = plain_shared(b, x);
     double *logit = memory_new(words, sizeof *logit);
     float *word = plain_tensor(b, PARAMETER_WORDS, 0);
     float *bias = tensor_or_zeros(b, PARAMETER_MLM_BIAS, 0, words);
-    activate(b->config->head_activation, y, h);
-    norm(b, PARAMETER_MLM_GAIN, 0, y, 1);
     for (uint32_t k = 0; k < words; k++) {
         logit[k] = (double)bias[k];
         for (uint32_t i = 0; i < h; i++)

@@ -155,12 +155,12 @@ static json_t *roberta_config(const struct bert_case *k)
 static json_t *modernbert_config(const struct bert_case *k)
 {
     return json_pack(
-        "{s:[s], s:s, s:i, s:i, s:i, s:i, s:i, s:i, s:i, s:i, s:i, s:b, s:b, s:s, s:f}",
+        "{s:[s], s:s, s:i, s:i, s:i, s:i, s:i, s:i, s:i, s:i, s:i, s:b, s:s, s:s, s:f}",
         "architectures", "ModernBertForMaskedLM", "model_type", "modernbert", "vocab_size",
         VOCABULARY, "hidden_size", (int)k->hidden, "num_hidden_layers", (int)k->layers,
         "num_attention_heads", (int)k->heads, "intermediate_size", (int)intermediate(k->hidden),
         "max_position_embeddings", POSITIONS, "pad_token_id", 3, "local_attention", 11,
-        "global_attn_every_n_layers", 2, "attention_bias", 1, "norm_bias", 0,
+        "global_attn_every_n_layers", 2, "attention_bias", 1, "classifier_pooling", "mean",
         "hidden_activation", k->act, "local_rope_theta", 300.0);
 }
 

@@ -27,7 +27,8 @@ static double *label_logits(const struct plain_bert *b, enum target_head head, c
     const uint32_t h = b->config->hidden, labels = target_labels(b->config, head);
     const struct target_form *form = target_form(head);
     float *w = plain_tensor(b, form->weight, 0), *bias = plain_tensor(b, form->bias, 0);
-    double *pooled = form->pooled ? pool(b, x, kept ? kept + h : NULL) : NULL,
+    const bool shared = arch_pooler(b->config) == POOLER_SHARED;
+    double *pooled = form->pooled || shared ? pool(b, x, kept ? kept + h : NULL) : NULL,
            *z = memory_new(labels, sizeof *z);
     for (uint32_t c = 0; c < labels; c++) {
         z[c] = (double)bias[c];
@@ -47,6 +48,14 @@ static double *row_logits(const struct plain_bert *b, enum target_head head, con
     return head == TARGET_WORDS ? plain_words(b, x) : label_logits(b, head, x, kept);
 }
 
+static double *mean_of(const double *x, uint32_t rows, uint32_t h)
+{
+    double *ret = memory_new(h, sizeof *ret);
+    for (size_t k = 0; k < (size_t)rows * h; k++)
+        ret[k % h] += x[k] / rows;
+    return ret;
+}
+
 /* Logits of all rows of all targets, one after another; caller frees them and the list. */
 static double **all_logits(const struct plain_bert *b, const struct train_batch *batch,
                            const float *kept)
@@ -58,16 +67,21 @@ static double **all_logits(const struct plain_bert *b, const struct train_batch 
         const uint32_t first = (uint32_t)batch->offsets[s],
                        end = (uint32_t)batch->offsets[s + 1];
         double *x = plain_hidden(b, &batch->list[s]);
+        double *mean = mean_of(x, end - first, h);
         uint64_t at = 0;
         for (uint32_t t = 0; t < batch->targets; t++)
             for (uint32_t k = 0; k < batch->target[t].count; k++, at++) {
                 const uint32_t row = batch->target[t].row[k];
                 if (row >= first && row < end)
-                    ret[at] =
-                        row_logits(b, batch->target[t].head, x + (size_t)(row - first) * h,
-                                   kept ? kept + at * 2 * h : NULL);
+                    ret[at] = row_logits(b, batch->target[t].head,
+                                         target_form(batch->target[t].head)->pooled &&
+                                                 b->config->mean_pooling
+                                             ? mean
+                                             : x + (size_t)(row - first) * h,
+                                         kept ? kept + at * 2 * h : NULL);
             }
         free(x);
+        free(mean);
     }
     return ret;
 }

@@ -20,6 +20,9 @@ const struct head_case head_cases[] = {
     {"RoBERTa's sequences",     "RobertaForSequenceClassification",    "roberta", LABELS, TARGET_POOLED, LOSS_LABELS},
     {"RoBERTa's choice",        "RobertaForMultipleChoice",            "roberta", 1,      TARGET_POOLED, LOSS_CHOICE},
     {"MPNet's sequences",       "MPNetForSequenceClassification",      "mpnet", LABELS, TARGET_POOLED, LOSS_LABELS},
+    {"ModernBERT's sequences",  "ModernBertForSequenceClassification", "modernbert", LABELS, TARGET_POOLED, LOSS_LABELS},
+    {"ModernBERT's tokens",     "ModernBertForTokenClassification",    "modernbert", LABELS, TARGET_ROWS,   LOSS_LABELS},
+    {"ModernBERT's span",       "ModernBertForQuestionAnswering",      "modernbert", 2,      TARGET_SPAN,   LOSS_SPAN},
     {NULL},
 };
 /* clang-format on */

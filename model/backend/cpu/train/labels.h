@@ -19,6 +19,10 @@ struct labels {
 /* The losses of the target's logits are added to *loss; the logits become their gradient. */
 void labels_find_loss(const struct labels *n);
 
+/* Do they go through the pooler, or what all heads share? */
+bool labels_are_pooled(const struct labels *n);
+/* Rows from this one on whose mean is read: those of its sequence where means are pooled, else itself. */
+uint32_t labels_mean_rows(const struct labels *n, uint32_t row);
 /* The target's rows through the pooler, to x; from dx, which is overwritten, back to the rows, with the gradients of the
    pooler. */
 int labels_pool(const struct labels *n, struct error *e);

@@ -44,7 +44,8 @@ static struct gradients_sizes sizes_of(const struct gradients_request *r)
     for (uint32_t k = 0; k < b->targets; k++) {
         const struct train_target *t = &b->target[k];
         raise(t->head == TARGET_WORDS ? &s.words : &s.labels, t->count);
-        if (target_form(t->head)->pooled)
+        if (target_form(t->head)->pooled ||
+            (t->head != TARGET_WORDS && r->engine->config.arch->pooler == POOLER_SHARED))
             raise(&s.pooled, t->count);
     }
     for (uint32_t k = 0; k < b->sequences; k++)

@@ -2,6 +2,7 @@
 /* A target with few labels: the linear from its rows to the labels, by hand in double, and the way back. A target has up
    to a row for each token of the batch. Threads share rows, and elements of the weight's gradient, each of which is a
    sum over rows in order: the same bits for any number of threads. */
+#include "model/arch/arch.h"
 #include "model/backend/cpu/train/labels.h"
 
 /* Rows from which on threads share the work; elements of the weight that a thread takes at a time. */
@@ -15,6 +16,22 @@ static bool shared(const struct labels *n)
 uint32_t labels_row(const struct labels *n, uint32_t k)
 {
     return n->row ? n->row[k] : k;
+}
+
+bool labels_are_pooled(const struct labels *n)
+{
+    return n->form->pooled || arch_pooler(&n->p->g->config) == POOLER_SHARED;
+}
+
+uint32_t labels_mean_rows(const struct labels *n, uint32_t row)
+{
+    const int32_t *offsets = n->p->offsets;
+    uint32_t s = 0;
+    if (!n->form->pooled || !n->p->g->config.mean_pooling)
+        return 1;
+    while ((uint32_t)offsets[s + 1] <= row)
+        s++;
+    return (uint32_t)offsets[s + 1] - row;
 }
 
 const void *labels_hidden_row(const struct labels *n, uint32_t k)
@@ -43,9 +60,9 @@ void labels_drop(const struct labels *n, uint32_t site, float *x)
 
 static int read_rows(const struct labels *n, struct error *e)
 {
-    if (n->form->pooled && labels_pool(n, e) < 0)
+    if (labels_are_pooled(n) && labels_pool(n, e) < 0)
         return -1;
-    if (!n->form->pooled) {
+    if (!labels_are_pooled(n)) {
 #pragma omp parallel for if (shared(n))
         for (uint32_t k = 0; k < n->target->count; k++)
             elements_to_f32(n->p->g->dtype, labels_hidden_row(n, k), n->hidden,
@@ -138,16 +155,27 @@ static void linear_back(const struct labels *n)
         row_back(n, row);
 }
 
+/* To the row, or its share to each row of the sequence whose mean it is. */
+static void add_to_stream(const struct labels *n, uint32_t k)
+{
+    const struct cpu_batch *p = n->p;
+    const uint32_t row = labels_row(n, k), count = labels_mean_rows(n, n->target->row[k]);
+    float *dx = row_of(n, n->b->labels.dx, k);
+    for (uint32_t i = 0; count > 1 && i < n->hidden; i++)
+        dx[i] /= (float)count;
+    for (uint32_t r = row; r < row + count; r++)
+        p->training->ops->add_f32(n->hidden, dx, n->b->stream + (uint64_t)r * n->hidden);
+}
+
 static int back(const struct labels *n, struct error *e)
 {
     linear_back(n);
     labels_drop(n, graph_head_site(n->p->g->config.layers), n->b->labels.dx);
-    if (n->form->pooled && labels_pool_back(n, e) < 0)
+    if (labels_are_pooled(n) && labels_pool_back(n, e) < 0)
         return -1;
 #pragma omp parallel for if (shared(n))
     for (uint32_t k = 0; k < n->target->count; k++)
-        n->p->training->ops->add_f32(n->hidden, row_of(n, n->b->labels.dx, k),
-                                     n->b->stream + (uint64_t)labels_row(n, k) * n->hidden);
+        add_to_stream(n, k);
     return 0;
 }
 

@@ -176,6 +176,10 @@ static void lay_out_labels(const struct engine *g, const struct gradients_sizes 
     l->gathered = take(g, a, pooled);
     l->d_pre = take(g, a, pooled);
     l->pre = take_f32(a, pooled);
+    if (g->config.arch->pooler == POOLER_SHARED) {
+        l->norm.normalised = take(g, a, pooled);
+        l->norm.inverse = take_f32(a, s->pooled + beyond);
+    }
 }
 
 void train_lay_out_heads(const struct engine *g, const struct gradients_sizes *s,
