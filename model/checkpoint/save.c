@@ -90,6 +90,10 @@ int model_save(const char *folder, const struct model_config *c, const struct we
 void model_resize_positions(struct model_config *c, struct weights *w, uint32_t positions)
 {
     struct tensor *t = weights_get(w, PARAMETER_POSITIONS, 0);
+    if (!t) { /* rotations need no table */
+        c->positions = positions;
+        return;
+    }
     const uint64_t row = t->parameter.shape[1] * element_bytes(t->element),
                    first = c->first_position * row, size = positions * row,
                    have = c->positions * row;

@@ -14,8 +14,11 @@ static double mask_share(const struct engine *g)
 
 double batch_flops(const struct engine *g, const struct train_batch *b)
 {
+    const struct encoder *c = g->encoder;
     const double hidden = g->config.hidden, inner = g->config.intermediate,
-                 layer = 4 * hidden * hidden + 2 * hidden * inner,
+                 first =
+                     c->feed.slices * c->layer->inner->shape.out, /* 2 I where it is gated */
+        layer = 4 * hidden * hidden + hidden * (first + inner),
                  word = hidden * hidden + hidden * g->config.vocabulary;
     double pairs = 0, heads = 0;
     for (uint32_t k = 0; k < b->targets; k++) {

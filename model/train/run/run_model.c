@@ -176,11 +176,21 @@ static int write_all(const struct run_options *o, const char *folder, struct mod
     return model_save(folder, c, w, ELEMENT_F32, e);
 }
 
+/* In this place nothing drops out. */
+static int check_dropout(const struct model_config *c, struct error *e)
+{
+    return c->feed_dropout > 0 ? error_set(e, ERROR_INPUT,
+                                           "mlp_dropout %g is not supported in training: 0 is "
+                                           "expected in config.json",
+                                           c->feed_dropout)
+                               : 0;
+}
+
 static int prepare(const struct run_options *o, const struct objective_data *d,
                    struct model_config *c, struct weights *w, struct error *e)
 {
     const struct objective *objective = o->objective;
-    if (config_read(o->model, c, e) < 0 ||
+    if (config_read(o->model, c, e) < 0 || check_dropout(c, e) < 0 ||
         (!objective->model_class && name_heads(c, objective->parts, e) < 0) ||
         weights_read(o->model, c, w, e) < 0)
         return -1;

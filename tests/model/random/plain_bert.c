@@ -20,7 +20,6 @@ float *plain_tensor(const struct plain_bert *b, enum parameter_id id, uint32_t l
     return ret;
 }
 
-/* Zeros where the model has none. */
 static float *tensor_or_zeros(const struct plain_bert *b, enum parameter_id id, uint32_t layer,
                               uint64_t count)
 {
@@ -312,7 +311,6 @@ double *plain_hidden(const struct plain_bert *b, const struct sequence *s)
     return x;
 }
 
-/* What heads share: dense, activation, norm. */
 static double *plain_shared(const struct plain_bert *b, const double *x)
 {
     double *y = dense(b, PARAMETER_MLM_DENSE_WEIGHT, 0, x, 1);
