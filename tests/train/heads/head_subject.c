@@ -19,7 +19,6 @@ const struct head_case head_cases[] = {
     {"DistilBERT's span",       "DistilBertForQuestionAnswering",      "distilbert", 2,      TARGET_SPAN,   LOSS_SPAN},
     {"RoBERTa's sequences",     "RobertaForSequenceClassification",    "roberta", LABELS, TARGET_POOLED, LOSS_LABELS},
     {"RoBERTa's choice",        "RobertaForMultipleChoice",            "roberta", 1,      TARGET_POOLED, LOSS_CHOICE},
-    {"MPNet's sequences",       "MPNetForSequenceClassification",      "mpnet", LABELS, TARGET_POOLED, LOSS_LABELS},
     {"ModernBERT's sequences",  "ModernBertForSequenceClassification", "modernbert", LABELS, TARGET_POOLED, LOSS_LABELS},
     {"ModernBERT's tokens",     "ModernBertForTokenClassification",    "modernbert", LABELS, TARGET_ROWS,   LOSS_LABELS},
     {"ModernBERT's span",       "ModernBertForQuestionAnswering",      "modernbert", 2,      TARGET_SPAN,   LOSS_SPAN},
