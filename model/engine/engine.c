@@ -260,16 +260,6 @@ const uint8_t *engine_kernel(const struct engine *g, uint64_t *ret_size)
     return k->bytes;
 }
 
-const char *engine_phase_name(enum engine_phase p)
-{
-    static const char *const names[PHASE_COUNT] = {
-        [PHASE_EMBEDDINGS] = "embeddings",     [PHASE_PROJECTION] = "query, key, value",
-        [PHASE_ATTENTION] = "attention",       [PHASE_OUTPUT] = "attention output",
-        [PHASE_FEED_FORWARD] = "feed forward", [PHASE_NORMS] = "LayerNorm",
-    };
-    return names[p];
-}
-
 /* ---- encode ---- */
 
 static int check_sequence(const struct engine *g, const struct sequence *s, uint32_t k,
