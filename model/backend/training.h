@@ -49,6 +49,9 @@ struct training_backend {
     /* Writes zeros. threads: at most so many of the host's. */
     int (*array_clear)(struct backend_state *s, float *to, uint64_t count, uint32_t threads,
                        struct error *e);
+    /* to += from, from = 0. */
+    int (*array_drain)(struct backend_state *s, float *to, float *from, uint64_t count,
+                       uint32_t threads, struct error *e);
     int (*array_is_finite)(struct backend_state *s, const float *from, uint64_t count,
                            bool *ret, struct error *e);
 

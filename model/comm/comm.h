@@ -2,7 +2,8 @@
 /* Ranks that train one model together: each works on its part of every batch, and sums are taken over all. A rank is a
    process, or whatever an implementation makes of it.
 
-   All ranks call the same functions in the same order, with the same counts. A sum has the same bits on every rank.
+   All ranks call the same functions in the same order, with the same counts. A sum has the same bits on every rank. With
+   a power of two of ranks it is a binary tree over their numbers: ranks 0 and 1, 2 and 3, .. are added first.
    Functions return 0, or -1 with *e set. */
 #pragma once
 #include "masks/base/error.h"
@@ -16,6 +17,8 @@ struct comm {
     int (*sum_f32)(const struct comm *c, float *x, uint64_t count, struct error *e);
     int (*sum_f64)(const struct comm *c, double *x, uint64_t count, struct error *e);
     int (*sum_u64)(const struct comm *c, uint64_t *x, uint64_t count, struct error *e);
+    /* The last call, or null. Waits for the other ranks unless the run failed on some of them only. */
+    void (*close)(const struct comm *c);
 };
 
 extern const struct comm comm_alone; /* one rank */
@@ -23,6 +26,10 @@ extern const struct comm comm_alone; /* one rank */
 /* Elements that are summed at a time: 16 MB. */
 enum { COMM_BUCKET = 1 << 22 };
 
-/* A barrier that hands on failure: with a result below 0 on any rank all return -1. *e is that of the rank's own failure,
-   else says which rank failed. */
+/* A barrier that hands on failure: with a result below 0 on any rank all return -1 with the same *e. Where all ranks
+   failed it is that of rank 0; else that of the first one that did, "rank 1: ..", and of kind ERROR_FALSE. */
 int comm_agree(const struct comm *c, int result, struct error *e);
+/* The same for work that only rank 0 does: the others get its result and its error as it is. */
+int comm_follow(const struct comm *c, int result, struct error *e);
+/* Rank 0's text, which the caller frees, on each rank; text: null on the others. Null with *e set. */
+char *comm_share_text(const struct comm *c, const char *text, struct error *e);

@@ -134,6 +134,17 @@ static int array_clear(struct backend_state *s, float *to, uint64_t count, uint3
     return r;
 }
 
+static int array_drain(struct backend_state *s, float *to, float *from, uint64_t count,
+                       uint32_t threads, struct error *e)
+{
+    must(is_far(to, count * sizeof *to) && is_far(from, count * sizeof *from),
+         "array_drain: a wrong address");
+    enter();
+    const int r = backend_cpu.training->array_drain(s, to, from, count, threads, e);
+    leave();
+    return r;
+}
+
 static int array_is_finite(struct backend_state *s, const float *from, uint64_t count,
                            bool *ret, struct error *e)
 {
@@ -215,6 +226,7 @@ const struct backend *far_backend(void)
     training.array_write = array_write;
     training.array_read = array_read;
     training.array_clear = array_clear;
+    training.array_drain = array_drain;
     training.array_is_finite = array_is_finite;
     training.gradient_norm = gradient_norm;
     training.update = update;

@@ -4,6 +4,8 @@
 #include "masks/base/text.h"
 #include "model/train/flops.h"
 #include "model/train/run/pace.h"
+#include "model/train/run/run_clock.h"
+#include "model/train/run/run_ranks.h"
 #include "model/train/run/run_save.h"
 #include "model/train/run/run_say.h"
 #include "model/train/run/run_score.h"
@@ -28,6 +30,7 @@ struct loop {
     double last;     /* when a line of progress was due last, from then; see run_line_due() */
     double since;    /* when the run's `elapsed` was brought up to date */
     uint64_t warned; /* the step of the last warning */
+    bool stop;       /* a rank was asked to stop */
     bool evaluated;
     struct evaluation held_out; /* the last one */
     struct task_scores scores;  /* of the last one, and of the best */
@@ -36,44 +39,11 @@ struct loop {
 
 /* ---- how far, how fast ---- */
 
-/* Of the run, 0 to 1. */
-static double share_done(const struct run *r)
-{
-    const struct run_options *o = &r->options;
-    const double share = o->minutes > 0
-                             ? r->facts.elapsed / (60 * o->minutes)
-                             : (double)r->facts.step / (double)r->trainer.schedule.steps;
-    return share < 1 ? share : 1;
-}
-
-static bool is_done(const struct run *r)
-{
-    return r->options.minutes > 0 ? r->facts.elapsed >= 60 * r->options.minutes
-                                  : r->facts.step >= r->trainer.schedule.steps;
-}
-
-/* With --minutes time takes the place of steps, in millionths of the run; a warm-up in steps stays one. */
-static double rate_of(const struct run *r, uint64_t step, double peak)
-{
-    enum { PARTS = 1000000 };
-    struct schedule s = r->trainer.schedule;
-    s.peak = peak;
-    if (r->options.minutes <= 0)
-        return schedule_rate(&s, step);
-    s.steps = PARTS;
-    if (s.warmup >= 1) {
-        if ((double)step <= s.warmup)
-            return s.peak * (double)step / s.warmup;
-        s.warmup = 0;
-    }
-    return schedule_rate(&s, 1 + (uint64_t)(share_done(r) * (PARTS - 1)));
-}
-
 static void show(struct loop *l, double rate)
 {
     const struct run *r = l->run;
     const struct pace *p = &l->pace;
-    const double share = share_done(r);
+    const double share = run_share(r);
     if (!r->watch->progress || p->weight <= 0)
         return;
     const double steps_left = (double)r->trainer.schedule.steps - (double)r->facts.step;
@@ -129,6 +99,8 @@ static int log_step(struct loop *l, const struct step_result *s, double seconds,
 {
     struct run *r = l->run;
     double price;
+    if (!run_is_first(r))
+        return 0;
     if (run_price(r, &price, e) < 0)
         return -1;
     struct log_line line = begin_line(r, s->loss);
@@ -140,6 +112,7 @@ static int log_step(struct loop *l, const struct step_result *s, double seconds,
         {"tokens_per_s", (double)s->tokens / seconds},
         {"mfu", r->peak > 0 ? flops / seconds / r->peak : (double)NAN},
         {"elapsed_s", r->facts.elapsed},
+        {"ranks", run_comm(r)->size},
     };
     const struct log_field mask[] = {
         {"l1", s->mask.l1},
@@ -156,33 +129,36 @@ static int log_step(struct loop *l, const struct step_result *s, double seconds,
     return run_log_write(&r->log, NULL, NULL, line.field, line.count, e);
 }
 
-static int not_finite(struct run *r, struct error *e)
+/* `faulty`: the first rank whose part is not finite. */
+static int not_finite(struct run *r, uint32_t faulty, struct error *e)
 {
     struct error ignored = {0};
     run_log_event(r, "nan", &ignored);
-    return error_set(e, ERROR_FALSE,
-                     "step %" PRIu64
-                     ": the loss or its gradient is not finite; what was saved before stays",
-                     r->facts.step);
+    error_set(e, ERROR_FALSE,
+              "step %" PRIu64
+              ": the loss or its gradient is not finite; what was saved before stays",
+              r->facts.step);
+    return faulty < run_comm(r)->size ? error_prefix(e, "rank %u", faulty) : -1;
 }
 
-static void bring_up_to_date(struct loop *l)
+static int bring_up_to_date(struct loop *l, struct error *e)
 {
     const double t = now();
     l->run->facts.elapsed += t - l->since;
     l->since = t;
+    return run_ranks_time(l->run, &l->stop, e);
 }
 
 static struct step_request next_step(const struct run *r)
 {
     const uint64_t step = r->facts.step + 1, last = run_learning_steps(r);
-    struct step_request q = {.step = step, .rate = rate_of(r, step, r->options.rate)};
+    struct step_request q = {.step = step, .rate = run_rate(r, step, r->options.rate)};
     if (!r->trainer.learner)
         return q;
-    const double share = r->options.minutes > 0 ? share_done(r)
+    const double share = r->options.minutes > 0 ? run_share(r)
                          : last > 1             ? (double)(step - 1) / (double)(last - 1)
                                                 : 0;
-    q.mask_rate = rate_of(r, step, r->options.learn.rate);
+    q.mask_rate = run_rate(r, step, r->options.learn.rate);
     q.tau = learner_tau(r->learner, share);
     return q;
 }
@@ -194,16 +170,17 @@ static int step(struct loop *l, struct step_result *s, struct error *e)
     const struct step_request q = next_step(r);
     if (run_settle(r, e) < 0 || trainer_step(&r->trainer, &q, s, e) < 0)
         return -1;
-    bring_up_to_date(l);
+    if (bring_up_to_date(l, e) < 0)
+        return -1;
     const double seconds = fmax(r->facts.elapsed - begin, 1e-9),
                  flops = batch_flops(r->engine, &r->trainer.batch->batch);
     r->facts.step++;
     r->facts.tokens += s->tokens;
     r->facts.place += r->options.batch;
-    if (log_step(l, s, seconds, flops, e) < 0)
+    if (comm_agree(run_comm(r), log_step(l, s, seconds, flops, e), e) < 0)
         return -1;
     if (!s->finite)
-        return not_finite(r, e);
+        return not_finite(r, s->faulty, e);
     pace_keep(&l->pace, s, flops, seconds);
     return 0;
 }
@@ -217,14 +194,14 @@ static int evaluate(struct loop *l, struct error *e)
     if (r->watch->tell)
         r->watch->tell("evaluating");
     if (trainer_evaluate(&r->trainer, r->held_out, &r->options.data_options, &v, e) < 0 ||
-        run_score(r, &l->scores, e) < 0)
+        comm_agree(run_comm(r), run_score(r, &l->scores, e), e) < 0)
         return -1;
     l->held_out = v;
     l->evaluated = true;
     if (l->scores.count && run_score_is_best(r, &l->scores))
         l->best = l->scores;
     run_say_evaluation(r, &v, &l->scores);
-    return run_log_evaluation(r, &v, &l->scores, e);
+    return comm_agree(run_comm(r), run_log_evaluation(r, &v, &l->scores, e), e);
 }
 
 static bool is_due(uint64_t every, uint64_t step)
@@ -245,15 +222,14 @@ static int after_step(struct loop *l, double rate, struct error *e)
     struct run *r = l->run;
     warn_of_plateau(l);
     show(l, rate);
-    if (is_done(r))
+    if (run_is_done(r))
         return 0;
     if ((ends_epoch(r) || is_due(r->options.eval_every, r->facts.step)) && evaluate(l, e) < 0)
         return -1;
     const bool is_best = r->options.task && r->facts.best_step == r->facts.step;
     if ((is_best || is_due(r->options.save_every, r->facts.step)) && run_save(r, e) < 0)
         return -1;
-    bring_up_to_date(l);
-    return 0;
+    return bring_up_to_date(l, e);
 }
 
 static int finish(struct loop *l, struct error *e)
@@ -270,7 +246,7 @@ static int interrupt(struct run *r, struct error *e)
 {
     if (r->facts.step > r->saved && run_save(r, e) < 0)
         return -1;
-    return run_log_event(r, "stop", e);
+    return comm_agree(run_comm(r), run_log_event(r, "stop", e), e);
 }
 
 static struct run_result result_of(const struct loop *l, bool interrupted)
@@ -299,25 +275,31 @@ static int run_steps(struct loop *l, struct run_result *ret, struct error *e)
     struct run *r = l->run;
     struct step_result s = {0};
     const uint64_t first = r->facts.step;
-    bool stop = false;
     l->since = l->began = now();
     l->last = -1;
-    while (!is_done(r) && !(stop = r->watch->stop()))
+    if (bring_up_to_date(l, e) < 0)
+        return -1;
+    while (!run_is_done(r) && !l->stop)
         if (step(l, &s, e) < 0 || after_step(l, s.rate, e) < 0)
             return -1;
+    const bool stop = !run_is_done(r);
     if ((stop ? interrupt(r, e) : finish(l, e)) < 0)
         return -1;
     *ret = result_of(l, stop);
-    if (!stop && r->options.save_gradients && r->facts.step > first)
-        return gradients_save(r->options.save_gradients, &r->trainer, &s, e);
-    return 0;
+    int result = 0;
+    if (run_is_first(r) && !stop && r->options.save_gradients && r->facts.step > first)
+        result = gradients_save(r->options.save_gradients, &r->trainer, &s, e);
+    return comm_follow(run_comm(r), result, e);
 }
 
 static int begin_again(struct run *r, struct error *e)
 {
-    if (r->saved && run_model_is_newest(r) && run_save_model(r, e) < 0)
-        return -1;
-    return run_log_event(r, "resume", e);
+    int result = 0;
+    if (run_is_first(r) && r->saved && run_model_is_newest(r))
+        result = run_save_model(r, e);
+    if (result == 0)
+        result = run_log_event(r, "resume", e);
+    return comm_agree(run_comm(r), result, e);
 }
 
 int run_train(const struct run_options *o, const struct run_watch *w, struct run_result *ret,

@@ -150,6 +150,17 @@ int run_folder_open(const char *run, struct run_folder *ret, struct error *e)
     return 0;
 }
 
+struct run_folder run_folder_join(const char *run, bool is_new)
+{
+    return name_folder(run, is_new ? FOLDER_SUFFIX : "");
+}
+
+void run_folder_joined(struct run_folder *f)
+{
+    free(f->path);
+    f->path = memory_text(f->run);
+}
+
 int run_folder_publish(struct run_folder *f, struct error *e)
 {
     if (!f->is_new)

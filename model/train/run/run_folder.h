@@ -17,6 +17,10 @@ struct run_folder {
 int run_folder_begin(const char *run, struct run_folder *ret, struct error *e);
 /* An existing one, without what a killed process left of files. */
 int run_folder_open(const char *run, struct run_folder *ret, struct error *e);
+/* The folder of a run that another rank has locked: only its names. */
+struct run_folder run_folder_join(const char *run, bool is_new);
+/* A new one got its name. */
+void run_folder_joined(struct run_folder *f);
 /* Gives a new one its name. */
 int run_folder_publish(struct run_folder *f, struct error *e);
 /* A new one that was not published is removed. A zeroed one is fine. */

@@ -6,7 +6,7 @@
 #include <stdint.h>
 
 struct run_log {
-    int fd;
+    int fd; /* below 0: nothing is written */
 };
 
 /* Appends; a last line that was cut is removed first. */

@@ -4,6 +4,7 @@
 #include "model/backend/mirror.h"
 #include "model/base/whole_file.h"
 #include "model/checkpoint/json.h"
+#include "model/train/run/run_ranks.h"
 #include <stdlib.h>
 
 int run_log_event(struct run *r, const char *name, struct error *e)
@@ -104,7 +105,7 @@ static int write_all(struct run *r, const struct snapshot_of *of, struct error *
 
 int run_save(struct run *r, struct error *e)
 {
-    const struct comm *comm = r->trainer.comm;
+    const struct comm *comm = run_comm(r);
     const struct snapshot_of of = {r->state, r->learner ? &r->learner->alpha : NULL, r->engine};
     if (check_finite(r, of.state, e) < 0 || (of.alpha && check_finite(r, of.alpha, e) < 0))
         return -1;

@@ -2,6 +2,7 @@
 #include "model/train/run/run_settle.h"
 #include "model/checkpoint/json.h"
 #include "model/train/learn/settle.h"
+#include "model/train/run/run_ranks.h"
 #include <math.h>
 #include <stdlib.h>
 
@@ -79,9 +80,17 @@ int run_settle(struct run *r, struct error *e)
         return 0;
     if (r->watch->tell)
         r->watch->tell("settling on a mask");
-    if (settle(r->learner, r->engine, &q, &s, e) < 0 ||
-        learner_save(r->learner, r->folder.path, e) < 0 || compile(r, e) < 0)
+    const bool first = run_is_first(r);
+    int result = 0;
+    if (first && (settle(r->learner, r->engine, &q, &s, e) < 0 ||
+                  learner_save(r->learner, r->folder.path, e) < 0))
+        result = -1;
+    if (comm_agree(run_comm(r), result, e) < 0)
         return -1;
+    if (!first)
+        result = learner_read_fixed(r->learner, r->folder.path, e);
+    if (result == 0)
+        result = compile(r, e);
     r->trainer.learner = NULL;
-    return write_event(r, &s, e);
+    return comm_agree(run_comm(r), result < 0 || !first ? result : write_event(r, &s, e), e);
 }

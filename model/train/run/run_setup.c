@@ -6,13 +6,13 @@
 #include "model/train/flops.h"
 #include "model/train/run/run_data.h"
 #include "model/train/run/run_model.h"
+#include "model/train/run/run_ranks.h"
 #include "model/train/run/run_settle.h"
 #include <inttypes.h>
 #include <math.h>
 #include <omp.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 
 static void tell(const struct run *r, const char *step)
 {
@@ -22,14 +22,28 @@ static void tell(const struct run *r, const char *step)
 
 /* ---- options ---- */
 
-static void make_json(struct run *r)
+/* Parts of a batch that the command leaves open: a run that goes on keeps its own. */
+static void resolve_parts(struct run *r, bool resumes)
+{
+    struct run_options *o = &r->options;
+    json_t *stored = resumes ? json_read(r->folder.path, "run.json", NULL) : NULL;
+    const json_int_t was = json_integer_value(json_object_get(stored, "accumulate"));
+    const uint32_t usual = !o->launched ? 1 : o->batch < PARTS_GROUPS ? o->batch : PARTS_GROUPS;
+    if (!o->accumulate)
+        o->accumulate = was >= 1 && was <= o->batch ? (uint32_t)was : usual;
+    json_decref(stored);
+}
+
+static int make_json(struct run *r, bool resumes, struct error *e)
 {
     struct learn_options *learn = &r->options.learn;
+    resolve_parts(r, resumes);
     if (learn->snap > 0)
         learn->snap_threads =
             r->options.threads ? r->options.threads : (uint32_t)omp_get_max_threads();
     r->json = run_options_json(&r->options, r->data->sum);
     run_options_hash(r->json, r->facts.options);
+    return run_ranks_compare(r, e);
 }
 
 static int write_json(const struct run *r, struct error *e)
@@ -155,24 +169,54 @@ static int make_ready(struct run *r, const struct snapshot *s, struct error *e)
     r->trainer.data = r->data;
     r->trainer.options = &r->options;
     trainer_begin(&r->trainer);
-    r->peak = machine_peak(r->engine);
-    return run_log_open(&r->log, r->folder.path, e);
+    r->peak = machine_peak(r->engine) * run_comm(r)->size;
+    return run_is_first(r) ? run_log_open(&r->log, r->folder.path, e) : 0;
 }
 
 /* ---- new, or again ---- */
 
+static int begin_folder(struct run *r, struct error *e)
+{
+    if (run_is_first(r))
+        return run_folder_begin(r->options.run, &r->folder, e);
+    r->folder = run_folder_join(r->options.run, true);
+    return 0;
+}
+
+/* What the first rank writes before the others load it. */
+static int write_model(const struct run *r, struct error *e)
+{
+    if (!run_is_first(r))
+        return 0;
+    return run_model_write(&r->options, r->folder.path, r->data, r->watch->say, e) < 0
+               ? -1
+               : write_json(r, e);
+}
+
+static int publish(struct run *r, struct error *e)
+{
+    const bool first = run_is_first(r);
+    int result = 0;
+    if (first && r->learner)
+        result = learner_save(r->learner, r->folder.path, e);
+    if (first && result == 0)
+        result = run_folder_publish(&r->folder, e);
+    result = comm_follow(run_comm(r), result, e);
+    if (!first)
+        run_folder_joined(&r->folder);
+    return result;
+}
+
 static int begin_new(struct run *r, struct error *e)
 {
     const struct snapshot none = {0};
-    if (run_data_open(r, r->options.model, e) < 0 ||
-        run_folder_begin(r->options.run, &r->folder, e) < 0)
+    const struct comm *c = run_comm(r);
+    if (comm_agree(c, run_data_open(r, r->options.model, e), e) < 0 ||
+        comm_follow(c, begin_folder(r, e), e) < 0 || make_json(r, false, e) < 0 ||
+        comm_follow(c, write_model(r, e), e) < 0 ||
+        comm_agree(c, make_ready(r, &none, e), e) < 0)
         return -1;
-    make_json(r);
-    if (run_model_write(&r->options, r->folder.path, r->data, r->watch->say, e) < 0 ||
-        write_json(r, e) < 0 || make_ready(r, &none, e) < 0 ||
-        (r->learner && learner_save(r->learner, r->folder.path, e) < 0))
-        return -1;
-    return run_folder_publish(&r->folder, e);
+    return publish(r, e);
 }
 
 static void say_damaged(const struct run *r, const struct snapshot *s)
@@ -185,36 +229,48 @@ static void say_damaged(const struct run *r, const struct snapshot *s)
     text_finish(&line);
 }
 
+static int open_folder(struct run *r, struct error *e)
+{
+    if (run_is_first(r))
+        return run_folder_open(r->options.run, &r->folder, e);
+    r->folder = run_folder_join(r->options.run, false);
+    return 0;
+}
+
+static int read_state(struct run *r, struct snapshot *s, struct error *e)
+{
+    return compare_json(r, e) < 0 || compare_model(r, e) < 0
+               ? -1
+               : snapshot_open(r->folder.path, s, e);
+}
+
 static int begin_again(struct run *r, struct error *e)
 {
     struct snapshot s = {0};
-    if (run_folder_open(r->options.run, &r->folder, e) < 0 ||
-        run_data_open(r, r->folder.path, e) < 0)
+    const struct comm *c = run_comm(r);
+    if (comm_follow(c, open_folder(r, e), e) < 0 ||
+        comm_agree(c, run_data_open(r, r->folder.path, e), e) < 0 ||
+        make_json(r, true, e) < 0 || comm_agree(c, read_state(r, &s, e), e) < 0) {
+        snapshot_close(&s);
         return -1;
-    make_json(r);
-    if (compare_json(r, e) < 0 || compare_model(r, e) < 0 ||
-        snapshot_open(r->folder.path, &s, e) < 0)
-        return -1;
+    }
     say_damaged(r, &s);
-    int result = make_ready(r, &s, e);
+    int result = comm_agree(c, make_ready(r, &s, e), e);
     snapshot_close(&s);
     r->resumed = true;
     return result;
 }
 
-static bool is_folder(const char *path)
-{
-    struct stat s;
-    return stat(path, &s) == 0 && S_ISDIR(s.st_mode);
-}
-
 int run_setup(const struct run_options *o, const struct run_watch *w, struct run *ret,
               struct error *e)
 {
+    bool again;
     *ret = (struct run){.options = *o, .watch = w, .log.fd = -1};
-    int r = o->goes_on && is_folder(o->run) ? begin_again(ret, e) : begin_new(ret, e);
+    int r = run_ranks_resume(ret, &again, e);
+    if (r == 0)
+        r = again ? begin_again(ret, e) : begin_new(ret, e);
     tell(ret, NULL);
-    return r;
+    return r < 0 ? r : run_ranks_check(ret, e);
 }
 
 void run_finish(struct run *r)

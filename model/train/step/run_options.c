@@ -190,6 +190,37 @@ int run_options_compare(const json_t *stored, const json_t *now, struct error *e
     return 0;
 }
 
+/* Of ranks: they may have other paths to the same files, and other threads. */
+static bool is_own(const char *name)
+{
+    return !strcmp(name, "model") || !strcmp(name, "data") || !strcmp(name, "snap_threads") ||
+           !strcmp(name, "alpha");
+}
+
+int run_options_same(const json_t *first, const json_t *own, struct error *e)
+{
+    const size_t flags = JSON_ENCODE_ANY | JSON_REAL_PRECISION(10);
+    const char *name;
+    json_t *is;
+    char option[48];
+    json_object_foreach((json_t *)(uintptr_t)own, name, is)
+    {
+        const json_t *of_first = json_object_get(first, name);
+        if (is_own(name) || (of_first && same(of_first, is)))
+            continue;
+        char *one = of_first ? json_dumps(of_first, flags) : NULL,
+             *other = json_dumps(is, flags);
+        name_option(name, option);
+        error_set(e, ERROR_INPUT, "%s is %s, on rank 0 %s", option, other, one ? one : "none");
+        free(one);
+        free(other);
+        return -1;
+    }
+    return json_object_size(own) == json_object_size(first)
+               ? 0
+               : error_set(e, ERROR_INPUT, "other options than on rank 0");
+}
+
 void run_options_hash(const json_t *options, char ret[33])
 {
     json_t *copy = json_copy((json_t *)(uintptr_t)options);

@@ -18,7 +18,8 @@ struct run_options {
     uint64_t steps, tokens;
     double minutes, epochs;
 
-    uint32_t batch, accumulate;
+    uint32_t batch,
+        accumulate; /* accumulate 0: PARTS_GROUPS for a launcher's processes, else 1; resolved */
     struct optimizer optimizer;
     double rate, warmup;
     enum schedule_decay decay;
@@ -46,6 +47,7 @@ struct run_options {
     bool goes_on, not_bitwise;       /* goes_on: --resume */
     const char *save_gradients;
     const struct comm *comm;       /* null: one rank */
+    bool launched;                 /* by a launcher of ranks, be it one */
     const struct backend *backend; /* engine_options.backend */
 };
 
@@ -54,6 +56,9 @@ json_t *run_options_json(const struct run_options *o, const char *data_sum);
 
 /* -1 with the first option that is not the stored one's. Options that do not change the result are not compared. */
 int run_options_compare(const json_t *stored, const json_t *now, struct error *e);
+
+/* -1 with the first option that ranks do not have in common; only folders, threads and a resumed run's model may differ. */
+int run_options_same(const json_t *first, const json_t *own, struct error *e);
 
 /* Of what is compared, as 32 digits. */
 void run_options_hash(const json_t *options, char ret[33]);

@@ -11,6 +11,9 @@ void trainer_begin(struct trainer *t)
     t->comm = t->comm ? t->comm : &comm_alone;
     t->workspace = gradients_workspace_new(t->engine);
     t->batch = t->objective->batch_new();
+    part_sums_begin(&t->sums, t->state, t->engine->threads,
+                    t->learner ? t->learner->d_bias.array : NULL,
+                    t->learner ? t->learner->d_bias.count : 0);
 }
 
 void trainer_finish(struct trainer *t)
@@ -20,6 +23,7 @@ void trainer_finish(struct trainer *t)
         t->objective->batch_destroy(t->batch);
     free(t->offsets);
     free(t->rows);
+    part_sums_finish(&t->sums);
 }
 
 /* Memory for a part of the batch. */
@@ -83,27 +87,76 @@ struct range {
     uint32_t first, end;
 };
 
-/* This rank's parts. A part that spans two epochs is two batches: a sample's dropout is another in each. */
+/* A part that spans two epochs is two batches: a sample's dropout is another in each. */
+static int run_samples(struct trainer *t, struct gradients_request *r, uint64_t place,
+                       uint32_t at, uint32_t end, struct batch_loss *loss, struct error *e)
+{
+    while (at < end) {
+        const uint64_t epoch = (place + at) / t->data->count,
+                       left = (epoch + 1) * t->data->count - (place + at);
+        const uint32_t to = left < end - at ? at + (uint32_t)left : end;
+        r->seed = epoch_seed(t->options->seed, epoch);
+        if (run_part(t, r, at, to, loss, e) < 0)
+            return -1;
+        at = to;
+    }
+    return 0;
+}
+
+/* What the parts of a range have in common. */
+struct parts {
+    struct gradients_request request;
+    struct range of;
+    uint32_t all, of_group; /* parts of the range; of a group */
+};
+
+/* The parts of a group, added one after another to what a level has. */
+static int run_group(struct trainer *t, const struct parts *p, uint32_t group, uint32_t level,
+                     struct batch_loss *loss, struct error *e)
+{
+    struct gradients_request r = p->request;
+    struct train_state state = *t->state;
+    struct trained_bias bias;
+    const uint64_t samples = p->of.end - p->of.first;
+    if (part_sums_reserve(&t->sums, level, e) < 0)
+        return -1;
+    state.gradient = t->sums.gradient[level];
+    r.state = &state;
+    if (r.bias && r.bias->gradient) {
+        bias = *r.bias;
+        bias.gradient = t->sums.bias[level];
+        r.bias = &bias;
+    }
+    for (uint32_t k = group * p->of_group; k < (group + 1) * p->of_group; k++)
+        if (run_samples(t, &r, p->of.place, p->of.first + (uint32_t)(samples * k / p->all),
+                        p->of.first + (uint32_t)(samples * (k + UINT64_C(1)) / p->all), loss,
+                        e) < 0)
+            return -1;
+    return 0;
+}
+
+/* `count` groups, whose sum a level gets. */
+static int run_tree(struct trainer *t, const struct parts *p, uint32_t group, uint32_t count,
+                    uint32_t level, struct batch_loss *loss, struct error *e)
+{
+    struct batch_loss upper = {0};
+    if (count == 1)
+        return run_group(t, p, group, level, loss, e);
+    if (run_tree(t, p, group, count / 2, level, loss, e) < 0 ||
+        run_tree(t, p, group + count / 2, count / 2, level + 1, &upper, e) < 0)
+        return -1;
+    batch_loss_add(loss, &upper);
+    return part_sums_add(&t->sums, level, p->request.bias && p->request.bias->gradient, e);
+}
+
+/* This rank's groups. */
 static int run_parts(struct trainer *t, struct gradients_request *r, struct range of,
                      struct batch_loss *loss, struct error *e)
 {
-    const uint32_t all = of.end - of.first, own = t->options->accumulate,
-                   first = t->comm->rank * own;
-    const uint64_t parts = (uint64_t)t->comm->size * own;
-    for (uint32_t k = first; k < first + own; k++) {
-        const uint32_t end = of.first + (uint32_t)(all * (k + UINT64_C(1)) / parts);
-        uint32_t at = of.first + (uint32_t)((uint64_t)all * k / parts);
-        while (at < end) {
-            const uint64_t epoch = (of.place + at) / t->data->count,
-                           left = (epoch + 1) * t->data->count - (of.place + at);
-            const uint32_t to = left < end - at ? at + (uint32_t)left : end;
-            r->seed = epoch_seed(t->options->seed, epoch);
-            if (run_part(t, r, at, to, loss, e) < 0)
-                return -1;
-            at = to;
-        }
-    }
-    return 0;
+    const uint32_t ranks = t->comm->size, groups = parts_groups(t->options->accumulate, ranks),
+                   all = parts_of_batch(t->options->accumulate, ranks);
+    const struct parts p = {*r, of, all, all / (groups * ranks)};
+    return run_tree(t, &p, t->comm->rank * groups, groups, 0, loss, e);
 }
 
 /* Each target's loss is a mean over its losses in the range. */
@@ -210,66 +263,62 @@ static int share(const struct trainer *t, struct batch_loss *loss, struct error 
     return shared_losses(t->comm, loss, &tokens, e);
 }
 
-int trainer_step(struct trainer *t, const struct step_request *q, struct step_result *ret,
-                 struct error *e)
+/* This rank's gradients and losses. */
+static int compute(struct trainer *t, const struct step_request *q, struct mask_measures *mask,
+                   struct batch_loss *loss, struct error *e)
 {
-    struct batch_loss loss = {0};
-    struct mask_measures mask = {0};
     const uint64_t place = place_of(t, q->step);
     const bool two = t->learner && t->learner->options.two_levels;
     make_batch(t, place);
     int r = clear_gradient(t, e);
     if (r == 0 && t->learner)
-        r = begin_mask(t->learner, q, &mask, e);
+        r = begin_mask(t->learner, q, mask, e);
     if (r == 0)
-        r = (two ? run_two_levels : run_all)(t, place, &loss, e);
-    if (comm_agree(t->comm, r, e) < 0 || share(t, &loss, e) < 0)
+        r = (two ? run_two_levels : run_all)(t, place, loss, e);
+    return comm_agree(t->comm, r, e);
+}
+
+/* The gradients that were summed are gone, so they are computed again, by the same parameters. */
+static int find_faulty(struct trainer *t, const struct step_request *q, uint32_t *ret,
+                       struct error *e)
+{
+    const struct training_device *d = &t->state->device;
+    const uint32_t size = t->comm->size;
+    struct batch_loss loss = {0};
+    struct mask_measures mask;
+    bool finite = true, of_bias = true;
+    double mean[TARGETS_MOST];
+    uint64_t *faulty;
+    *ret = size;
+    if (size == 1)
+        return 0;
+    if (compute(t, q, &mask, &loss, e) < 0 ||
+        d->does->array_is_finite(d->state, t->state->gradient, t->state->count, &finite, e) <
+            0 ||
+        (t->learner && d->does->array_is_finite(d->state, t->learner->d_bias.array,
+                                                t->learner->d_bias.count, &of_bias, e) < 0))
+        return -1;
+    faulty = memory_new(size, sizeof *faulty);
+    faulty[t->comm->rank] =
+        !finite || !of_bias || !isfinite(objective_loss(t->objective, &loss, mean));
+    int r = t->comm->sum_u64(t->comm, faulty, size, e);
+    for (uint32_t k = size; k-- > 0;)
+        *ret = faulty[k] ? k : *ret;
+    free(faulty);
+    return r;
+}
+
+int trainer_step(struct trainer *t, const struct step_request *q, struct step_result *ret,
+                 struct error *e)
+{
+    struct batch_loss loss = {0};
+    struct mask_measures mask = {0};
+    if (compute(t, q, &mask, &loss, e) < 0 || share(t, &loss, e) < 0)
         return -1;
     *ret =
         (struct step_result){.rate = q->rate, .tokens = t->batch->batch.tokens, .mask = mask};
     ret->loss = objective_loss(t->objective, &loss, ret->mean);
-    return update(t, q, ret, e);
-}
-
-/* ---- evaluation ---- */
-
-enum { EVALUATION_BATCH = 32 };
-
-static int evaluate_batch(const struct trainer *t, const struct train_batch *b,
-                          struct batch_loss *loss, struct error *e)
-{
-    const struct gradients_request r = {.engine = t->engine,
-                                        .state = t->state,
-                                        .batch = b,
-                                        .loss_only = true,
-                                        .bias = t->learner ? &t->learner->trained : NULL};
-    return gradients_compute(&r, t->workspace, loss, e);
-}
-
-int trainer_evaluate(const struct trainer *t, const struct objective_data *held_out,
-                     const struct objective_options *o, struct evaluation *ret, struct error *e)
-{
-    const struct objective *objective = t->objective;
-    struct objective_batch *b = objective->batch_new();
-    struct evaluation v = {.objective = objective};
-    double mean[TARGETS_MOST];
-    int r = t->learner ? learner_evaluate(t->learner, e) : 0;
-    const uint64_t step = (uint64_t)t->comm->size * EVALUATION_BATCH;
-    for (uint64_t at = (uint64_t)t->comm->rank * EVALUATION_BATCH;
-         at < held_out->count && r == 0; at += step) {
-        const uint32_t left = held_out->count - (uint32_t)at,
-                       count = left < EVALUATION_BATCH ? left : EVALUATION_BATCH;
-        objective->batch(held_out,
-                         &(struct batch_request){.options = o, .first = at, .count = count}, b);
-        v.tokens += b->batch.tokens;
-        r = evaluate_batch(t, &b->batch, &v.losses, e);
-    }
-    objective->batch_destroy(b);
-    r = comm_agree(t->comm, r, e);
-    if (r == 0)
-        r = shared_losses(t->comm, &v.losses, &v.tokens, e);
-    v.loss = objective_loss(objective, &v.losses, mean);
-    if (r == 0)
-        *ret = v;
-    return r;
+    if (update(t, q, ret, e) < 0)
+        return -1;
+    return ret->finite ? 0 : find_faulty(t, q, &ret->faulty, e);
 }

@@ -4,12 +4,13 @@
 
    A batch is counted in samples, and so is whatever divides it; a sample has train_batch.group sequences.
 
-   With several ranks each computes its part of the batch, cut as --accumulate cuts it: R ranks that accumulate A parts do
-   what one rank does with R A parts, up to the rounding of sums. */
+   --accumulate cuts the batch into parts, which ranks share: the same parts for any number of ranks that divides them.
+   Sums over parts have the same bits on 1, 2 and 4 ranks (model/train/step/part_sums.h). */
 #pragma once
 #include "model/comm/comm.h"
 #include "model/objective/objective.h"
 #include "model/train/learn/learner.h"
+#include "model/train/step/part_sums.h"
 #include "model/train/step/run_options.h"
 
 struct trainer {
@@ -26,6 +27,7 @@ struct trainer {
     int32_t *offsets;              /* of a part */
     uint32_t *rows;
     uint64_t rows_capacity;
+    struct part_sums sums;
 };
 
 struct step_request {
@@ -39,7 +41,8 @@ struct step_result {
     double loss, rate, norm;
     double mean[TARGETS_MOST]; /* of the targets' losses, in nats */
     uint64_t tokens;
-    bool finite;               /* false: the parameters are those of before */
+    bool finite;     /* false: the parameters are those of before */
+    uint32_t faulty; /* not finite: the first rank whose part was not; no rank: their number */
     struct mask_measures mask; /* where one is learned: as the step drew it */
 };
 

@@ -9,6 +9,7 @@
 #include "tools/maskbert/finetune/tune_options.h"
 #include "tools/maskbert/session.h"
 #include "tools/maskbert/train/pretrain_report.h"
+#include "tools/maskbert/train/ranks.h"
 #include "tools/maskbert/train/run_signals.h"
 #include <errno.h>
 #include <math.h>
@@ -18,6 +19,7 @@
 
 struct tuning {
     const struct options *o;
+    struct ranks ranks;
     struct run_options run; /* as the command gives them */
     struct tune_grid grid;
     struct summary summary;
@@ -27,7 +29,8 @@ struct tuning {
 /* ---- one run ---- */
 
 /* What the run's folder is worth, by the inference path: the figures of `maskbert eval`. */
-static int assess_run(const struct run_options *r, struct tuned_run *to, struct error *e)
+static int assess_run(const struct tuning *t, const struct run_options *r, struct tuned_run *to,
+                      struct error *e)
 {
     const struct assess_request q = {
         .model = r->run,
@@ -36,7 +39,9 @@ static int assess_run(const struct run_options *r, struct tuned_run *to, struct 
         .part = TASK_DEV,
         .null_threshold = r->null_threshold,
         .texts = {.max_length = r->max_length, .overlap = r->overlap},
-        .engine = {.dtype = r->dtype, .threads = r->threads, .progress = session_tell}};
+        .engine = {.dtype = r->dtype,
+                   .threads = r->threads,
+                   .progress = ranks_watch(&t->ranks)->tell}};
     struct assessment j;
     if (assess(&q, &j, e) < 0)
         return -1;
@@ -46,18 +51,21 @@ static int assess_run(const struct run_options *r, struct tuned_run *to, struct 
     return 0;
 }
 
-/* 0; else t->code is the exit code. */
+static int fail(struct tuning *t, const struct error *e)
+{
+    t->code = ranks_fail(&t->ranks, e);
+    return -1;
+}
+
+/* 0; else t->code is the exit code. Every rank assesses the run: all go on by the same figures. */
 static int train(struct tuning *t, const struct run_options *r, struct tuned_run *to)
 {
-    static const struct run_watch watch = {run_asked_to_stop, pretrain_progress, session_tell,
-                                           pretrain_say};
     struct error e = {0};
     struct run_result result;
-    if (run_train(r, &watch, &result, &e) < 0) {
-        t->code = command_fail(&e);
-        return -1;
-    }
-    pretrain_summary(r, &result);
+    if (run_train(r, ranks_watch(&t->ranks), &result, &e) < 0)
+        return fail(t, &e);
+    if (ranks_first(&t->ranks))
+        pretrain_summary(r, &result);
     if (result.interrupted) {
         t->code = EXIT_INTERRUPTED;
         return -1;
@@ -69,28 +77,31 @@ static int train(struct tuning *t, const struct run_options *r, struct tuned_run
                              .repeat = r->repeat,
                              .best_epoch = (double)result.best_step / result.epoch_steps,
                              .elapsed = result.elapsed};
-    if (assess_run(r, to, &e) < 0) { /* the summary frees *to */
-        t->code = command_fail(&e);
-        return -1;
-    }
-    tuned_run_say(to);
+    if (comm_agree(t->ranks.comm, assess_run(t, r, to, &e), &e) < 0) /* the summary frees *to */
+        return fail(t, &e);
+    if (ranks_first(&t->ranks))
+        tuned_run_say(to);
     return 0;
 }
 
 /* ---- folders of several runs ---- */
 
-static int make_folder(struct tuning *t, const char *path)
+static int new_folder(const struct tuning *t, const char *path, struct error *e)
 {
-    struct error e = {0};
-    if (mkdir(path, 0777) == 0)
+    if (!ranks_first(&t->ranks) || mkdir(path, 0777) == 0)
         return 0;
     const bool there = errno == EEXIST;
     if (there && t->o->goes_on)
         return 0;
-    error_set(&e, there ? ERROR_INPUT : ERROR_UNAVAILABLE, "%s: %s", path,
-              there ? "there is one already; --resume goes on with it" : strerror(errno));
-    t->code = command_fail(&e);
-    return -1;
+    return error_set(e, there ? ERROR_INPUT : ERROR_UNAVAILABLE, "%s: %s", path,
+                     there ? "there is one already; --resume goes on with it"
+                           : strerror(errno));
+}
+
+static int make_folder(struct tuning *t, const char *path)
+{
+    struct error e = {0};
+    return comm_follow(t->ranks.comm, new_folder(t, path, &e), &e) < 0 ? fail(t, &e) : 0;
 }
 
 static char *name_run(const char *folder, const char *format, ...)
@@ -186,6 +197,8 @@ static int train_all(struct tuning *t)
 static int finish(const struct tuning *t)
 {
     struct error e = {0};
+    if (!ranks_first(&t->ranks))
+        return 0;
     summary_say(&t->summary);
     if (summary_write(&t->summary, t->o->output, &e) < 0)
         return command_fail(&e);
@@ -196,15 +209,28 @@ static int finish(const struct tuning *t)
     return 0;
 }
 
+static int fail_to_begin(struct tuning *t, const struct error *e)
+{
+    fail(t, e);
+    ranks_finish(&t->ranks);
+    return t->code;
+}
+
 int command_finetune(const struct options *o)
 {
     struct error e = {0};
     struct tuning t = {.o = o};
-    if (tune_options(o, &t.run, &t.grid, &e) < 0)
-        return command_fail(&e);
     run_hold_signals();
+    int result = ranks_begin(o, &t.ranks, &e);
+    if (result == 0)
+        result = comm_agree(t.ranks.comm, tune_options(o, &t.run, &t.grid, &e), &e);
+    if (result < 0)
+        return fail_to_begin(&t, &e);
+    t.run.comm = t.ranks.comm;
+    t.run.launched = t.ranks.launched;
     t.summary.task = t.run.task;
     const int code = train_all(&t) < 0 ? t.code : finish(&t);
     summary_finish(&t.summary);
+    ranks_finish(&t.ranks);
     return code;
 }

@@ -4,7 +4,6 @@
 #include "model/base/windows.h"
 #include "model/data/tasks/table.h"
 #include "tools/maskbert/train/pretrain_options.h"
-#include "tools/maskbert/train/ranks.h"
 #include <stdlib.h>
 #include <string.h>
 
@@ -161,7 +160,7 @@ int tune_options(const struct options *o, struct run_options *ret, struct tune_g
                  struct error *e)
 {
     *ret_grid = (struct tune_grid){0};
-    if (ranks_check(o, e) < 0 || read_names(o, ret, e) < 0 || read_length(o, ret, e) < 0 ||
+    if (read_names(o, ret, e) < 0 || read_length(o, ret, e) < 0 ||
         training_options(o, ret, e) < 0 || read_rates(o, ret, e) < 0)
         return -1;
     if (o->json && o->csv)

@@ -5,6 +5,7 @@
 #include "tools/maskbert/session.h"
 #include "tools/maskbert/train/pretrain_options.h"
 #include "tools/maskbert/train/pretrain_report.h"
+#include "tools/maskbert/train/ranks.h"
 #include "tools/maskbert/train/run_signals.h"
 #include <inttypes.h>
 #include <jansson.h>
@@ -34,28 +35,29 @@ static void print(const struct options *o, const char *run, const struct run_res
 }
 
 /* One run: 0, or the exit code. */
-static int train(const struct options *o, const struct run_options *r)
+static int train(const struct options *o, const struct ranks *ranks,
+                 const struct run_options *r)
 {
-    static const struct run_watch watch = {run_asked_to_stop, pretrain_progress, session_tell,
-                                           pretrain_say};
     struct error e = {0};
     struct run_result result;
-    if (run_train(r, &watch, &result, &e) < 0)
-        return command_fail(&e);
-    print(o, r->run, &result);
-    pretrain_summary(r, &result);
+    if (run_train(r, ranks_watch(ranks), &result, &e) < 0)
+        return ranks_fail(ranks, &e);
+    if (ranks_first(ranks)) {
+        print(o, r->run, &result);
+        pretrain_summary(r, &result);
+    }
     return result.interrupted ? EXIT_INTERRUPTED : 0;
 }
 
 /* RUN-1 to RUN-N; with --resume those that are done end at once. */
-static int repeat(const struct options *o, struct run_options r)
+static int repeat(const struct options *o, const struct ranks *ranks, struct run_options r)
 {
     int code = 0;
     for (r.repeat = 1; r.repeat <= o->repeats && code == 0; r.repeat++) {
         struct text name = {0};
         text_add(&name, "%s-%u", o->output, r.repeat);
         r.run = text_get(&name);
-        code = train(o, &r);
+        code = train(o, ranks, &r);
         text_finish(&name);
     }
     return code;
@@ -65,8 +67,18 @@ int command_pretrain(const struct options *o)
 {
     struct error e = {0};
     struct run_options r;
-    if (pretrain_options(o, &r, &e) < 0)
-        return command_fail(&e);
+    struct ranks ranks;
+    int code;
     run_hold_signals();
-    return o->repeats ? repeat(o, r) : train(o, &r);
+    int result = ranks_begin(o, &ranks, &e);
+    if (result == 0)
+        result = comm_agree(ranks.comm, pretrain_options(o, &r, &e), &e);
+    r.comm = ranks.comm;
+    r.launched = ranks.launched;
+    if (result < 0)
+        code = ranks_fail(&ranks, &e);
+    else
+        code = o->repeats ? repeat(o, &ranks, r) : train(o, &ranks, &r);
+    ranks_finish(&ranks);
+    return code;
 }

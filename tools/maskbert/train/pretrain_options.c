@@ -2,7 +2,6 @@
 /* From a command line to the options of a run. */
 #include "tools/maskbert/train/pretrain_options.h"
 #include "tools/maskbert/session.h"
-#include "tools/maskbert/train/ranks.h"
 #include <stdlib.h>
 #include <string.h>
 
@@ -136,7 +135,7 @@ static int read_length(const struct options *o, struct run_options *ret, struct 
 static int read_sizes(const struct options *o, struct run_options *ret, struct error *e)
 {
     ret->batch = o->batch ? o->batch : DEFAULT_BATCH;
-    ret->accumulate = o->accumulate ? o->accumulate : 1;
+    ret->accumulate = o->accumulate;
     if (ret->batch > MOST_BATCH)
         return error_set(e, ERROR_INPUT, "--batch %u: at most %d", ret->batch, MOST_BATCH);
     if (ret->accumulate > ret->batch)
@@ -189,7 +188,7 @@ int training_options(const struct options *o, struct run_options *ret, struct er
 
 int pretrain_options(const struct options *o, struct run_options *ret, struct error *e)
 {
-    return ranks_check(o, e) < 0 || read_names(o, ret, e) < 0 || read_length(o, ret, e) < 0 ||
+    return read_names(o, ret, e) < 0 || read_length(o, ret, e) < 0 ||
                    training_options(o, ret, e) < 0 || learning_options(o, ret, e) < 0
                ? -1
                : 0;

@@ -1,30 +1,165 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "tools/maskbert/train/ranks.h"
+#include "masks/base/text.h"
+#include "model/comm/plugin.h"
+#include "tools/maskbert/command.h"
+#include "tools/maskbert/session.h"
+#include "tools/maskbert/train/pretrain_report.h"
+#include "tools/maskbert/train/run_signals.h"
 #include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
 
-/* Slurm sets its variables for the steps of a job; a step without a rank is none of ours. */
-static const struct {
-    const char *launcher, *size, *rank; /* rank: must be set as well, or null */
-} launchers[] = {
-    {"mpirun", "OMPI_COMM_WORLD_SIZE", NULL}, {"mpirun", "PMI_SIZE", NULL},
-    {"mpirun", "MV2_COMM_WORLD_SIZE", NULL},  {"srun", "SLURM_STEP_NUM_TASKS", "SLURM_PROCID"},
-    {"torchrun", "WORLD_SIZE", NULL},
+/* Variables of a launcher. Slurm sets its own for the steps of a job: one process is a plain command inside sbatch. */
+struct launcher {
+    const char *name, *size, *rank;
+    bool needs_rank; /* without a rank it is none of ours */
+    bool is_mpi;     /* its processes are MPI's */
+    bool of_one;     /* one process is a rank, too */
 };
 
-int ranks_check(const struct options *o, struct error *e)
+static const struct launcher launchers[] = {
+    {"mpirun", "OMPI_COMM_WORLD_SIZE", "OMPI_COMM_WORLD_RANK", false, true, true},
+    {"mpirun", "PMI_SIZE", "PMI_RANK", false, true, true},
+    {"mpirun", "MV2_COMM_WORLD_SIZE", "MV2_COMM_WORLD_RANK", false, true, true},
+    {"srun", "SLURM_STEP_NUM_TASKS", "SLURM_PROCID", true, false, false},
+    {"torchrun", "WORLD_SIZE", "RANK", false, false, true},
+};
+
+static uint32_t number(const char *variable)
 {
-    if (o->ranks > 1)
-        return error_set(e, ERROR_INPUT, "--ranks %u: 1 is expected, several are not supported",
-                         o->ranks);
-    for (size_t k = 0; k < sizeof launchers / sizeof *launchers && !o->ranks; k++) {
-        const char *size = getenv(launchers[k].size), *rank = launchers[k].rank;
-        long processes = size && (!rank || getenv(rank)) ? strtol(size, NULL, 10) : 1;
-        if (processes > 1)
-            return error_set(e, ERROR_INPUT,
-                             "%s started %ld processes (%s), but training by several is not "
-                             "supported; one process or --ranks 1, which ignores the launcher, "
-                             "is expected",
-                             launchers[k].launcher, processes, launchers[k].size);
+    const char *text = getenv(variable);
+    const long value = text ? strtol(text, NULL, 10) : 0;
+    return value > 0 && value < 1 << 20 ? (uint32_t)value : 0;
+}
+
+/* Null: the process was started alone. */
+static const struct launcher *launcher_of(const struct options *o)
+{
+    for (size_t k = 0; k < sizeof launchers / sizeof *launchers && o->ranks != 1; k++) {
+        const struct launcher *l = &launchers[k];
+        if (number(l->size) > !l->of_one && (!l->needs_rank || getenv(l->rank)))
+            return l;
     }
-    return 0;
+    return NULL;
+}
+
+/* ---- the plug-in ---- */
+
+static char *beside_program(const char *file)
+{
+    char program[4096];
+    const ssize_t n = readlink("/proc/self/exe", program, sizeof program - 1);
+    struct text path = {0};
+    if (n <= 0)
+        return NULL;
+    program[n] = 0;
+    *strrchr(program, '/') = 0;
+    text_add(&path, "%s/%s", program, file);
+    return text_take(&path);
+}
+
+static const struct comm *load(const struct launcher *l, uint32_t size, struct error *e)
+{
+    char *built = beside_program("maskbert-mpi.so"),
+         *installed = beside_program(MASKBERT_PLUGINS "/maskbert-mpi.so");
+    const char *const files[] = {built, installed};
+    bool found;
+    const struct comm *ret = comm_mpi(files, 2, &found, e);
+    free(built);
+    free(installed);
+    if (!ret && !found)
+        error_set(e, ERROR_UNAVAILABLE,
+                  "%s started %u processes, and this maskbert was built without MPI: build it "
+                  "where MPI is installed (libopenmpi-dev); --ranks 1 trains in one process",
+                  l->name, size);
+    return ret;
+}
+
+/* What MPI says of the processes must be what the launcher's variables say. */
+static int check(const struct launcher *l, const struct comm *c, uint32_t size, struct error *e)
+{
+    return c->size == size
+               ? 0
+               : error_set(e, ERROR_UNAVAILABLE,
+                           "%s started %u processes, and MPI sees %u: start them with its own "
+                           "mpirun -n %u, or srun --mpi=pmix",
+                           l->name, size, c->size, size);
+}
+
+/* An MPI that its launcher did not start would find one process, or end it. */
+static bool is_started_by_mpi(const struct launcher *l)
+{
+    static const char *const variables[] = {"PMIX_RANK", "PMIX_NAMESPACE", "PMI_FD",
+                                            "PMI_PORT"};
+    for (size_t k = 0; k < sizeof variables / sizeof *variables; k++)
+        if (getenv(variables[k]))
+            return true;
+    return l->is_mpi && getenv("OMPI_COMM_WORLD_LOCAL_RANK");
+}
+
+static int join(const struct launcher *l, struct ranks *ret, struct error *e)
+{
+    const uint32_t size = number(l->size);
+    if (size == 1)
+        return 0;
+    if (!is_started_by_mpi(l))
+        return error_set(
+            e, ERROR_UNAVAILABLE,
+            "%s started %u processes (%s) without MPI: mpirun -n %u maskbert .. or "
+            "srun --mpi=pmix starts ranks; --ranks 1 trains in one process",
+            l->name, size, l->size, size);
+    const struct comm *c = load(l, size, e);
+    if (!c)
+        return -1;
+    ret->comm = c;
+    return check(l, c, size, e);
+}
+
+int ranks_begin(const struct options *o, struct ranks *ret, struct error *e)
+{
+    const struct launcher *l = launcher_of(o);
+    *ret = (struct ranks){&comm_alone, l != NULL};
+    if (l && join(l, ret, e) < 0)
+        return -1;
+    return o->ranks <= 1 || o->ranks == ret->comm->size
+               ? 0
+               : error_set(e, ERROR_INPUT,
+                           "--ranks %u: there are %u; `mpirun -n %u maskbert ..` starts them",
+                           o->ranks, ret->comm->size, o->ranks);
+}
+
+/* ---- what people see ---- */
+
+/* Before ranks have met, the launcher's variables say which one this is. */
+static bool is_later(const struct ranks *r)
+{
+    bool ret = r->comm->rank > 0;
+    for (size_t k = 0; k < sizeof launchers / sizeof *launchers && r->launched; k++)
+        ret |= number(launchers[k].size) > 1 && number(launchers[k].rank) > 0;
+    return ret;
+}
+
+bool ranks_first(const struct ranks *r)
+{
+    return !is_later(r);
+}
+
+int ranks_fail(const struct ranks *r, const struct error *e)
+{
+    return ranks_first(r) ? command_fail(e) : (int)e->kind;
+}
+
+const struct run_watch *ranks_watch(const struct ranks *r)
+{
+    static const struct run_watch speaks = {run_asked_to_stop, pretrain_progress, session_tell,
+                                            pretrain_say},
+                                  silent = {.stop = run_asked_to_stop};
+    return ranks_first(r) ? &speaks : &silent;
+}
+
+void ranks_finish(const struct ranks *r)
+{
+    if (r->comm && r->comm->close)
+        r->comm->close(r->comm);
 }

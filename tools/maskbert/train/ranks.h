@@ -1,8 +1,19 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* The processes that a launcher started, as ranks of a run. */
 #pragma once
-#include "masks/base/error.h"
+#include "model/train/run/run.h"
 #include "tools/maskbert/options.h"
 
-/* Refuses several processes by --ranks or by the variables of a launcher: each of them would train the whole run.
-   --ranks 1 ignores the variables. */
-int ranks_check(const struct options *o, struct error *e);
+struct ranks {
+    const struct comm *comm;
+    bool launched; /* by a launcher of ranks, be it one */
+};
+
+/* mpirun's, srun's or torchrun's variables say how many there are; --ranks 1 ignores them. Joins the others by MPI. */
+int ranks_begin(const struct options *o, struct ranks *ret, struct error *e);
+/* Prints the error where this is the first rank; returns its exit code. */
+int ranks_fail(const struct ranks *r, const struct error *e);
+/* What a run tells people: nothing but on the first rank. */
+const struct run_watch *ranks_watch(const struct ranks *r);
+bool ranks_first(const struct ranks *r);
+void ranks_finish(const struct ranks *r);

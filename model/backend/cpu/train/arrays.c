@@ -63,6 +63,18 @@ static int clear(struct backend_state *s, float *to, uint64_t count, uint32_t th
     return 0;
 }
 
+static int drain(struct backend_state *s, float *to, float *from, uint64_t count,
+                 uint32_t threads, struct error *e)
+{
+    (void)s, (void)e;
+#pragma omp parallel for simd num_threads(threads)
+    for (uint64_t k = 0; k < count; k++) {
+        to[k] += from[k];
+        from[k] = 0;
+    }
+    return 0;
+}
+
 static int is_finite(struct backend_state *s, const float *from, uint64_t count, bool *ret,
                      struct error *e)
 {
@@ -95,6 +107,7 @@ const struct training_backend cpu_training = {
     .array_write = write,
     .array_read = read,
     .array_clear = clear,
+    .array_drain = drain,
     .array_is_finite = is_finite,
     .gradient_norm = cpu_gradient_norm,
     .update = cpu_update,

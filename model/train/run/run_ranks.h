@@ -1,0 +1,18 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What the ranks of a run agree on. Rank 0 writes; the others read what it wrote, so RUN and DATA lie where all see
+   them. With one rank nothing is compared. */
+#pragma once
+#include "model/train/run/run_setup.h"
+
+const struct comm *run_comm(const struct run *r);
+/* The rank that writes. */
+bool run_is_first(const struct run *r);
+
+/* Is there a run to go on with? As rank 0 sees it. */
+int run_ranks_resume(const struct run *r, bool *ret, struct error *e);
+/* Compares r->json with rank 0's, whose threads of a mask's price all ranks take. */
+int run_ranks_compare(struct run *r, struct error *e);
+/* Do all ranks begin with the same step and the same parameters? */
+int run_ranks_check(const struct run *r, struct error *e);
+/* The run's time as rank 0 has it; *stop: any rank was asked to stop. */
+int run_ranks_time(struct run *r, bool *stop, struct error *e);
