@@ -71,7 +71,14 @@ int comm_follow(const struct comm *c, int result, struct error *e)
         return result;
     if (c->sum_u64(c, &failed, 1, e) < 0)
         return -1;
-    return failed ? share_error(c, 0, e) : 0;
+    if (!failed)
+        return 0;
+    share_error(c, 0, e);
+    if (e->kind == ERROR_UNAVAILABLE) {
+        error_prefix(e, "rank 0");
+        e->kind = ERROR_FALSE;
+    }
+    return -1;
 }
 
 char *comm_share_text(const struct comm *c, const char *text, struct error *e)

@@ -29,7 +29,7 @@ enum { COMM_BUCKET = 1 << 22 };
 /* A barrier that hands on failure: with a result below 0 on any rank all return -1 with the same *e. Where all ranks
    failed it is that of rank 0; else that of the first one that did, "rank 1: ..", and of kind ERROR_FALSE. */
 int comm_agree(const struct comm *c, int result, struct error *e);
-/* The same for work that only rank 0 does: the others get its result and its error as it is. */
+/* The same for work that only rank 0 does. Bad input stays ERROR_INPUT, without the rank. */
 int comm_follow(const struct comm *c, int result, struct error *e);
 /* Rank 0's text, which the caller frees, on each rank; text: null on the others. Null with *e set. */
 char *comm_share_text(const struct comm *c, const char *text, struct error *e);

@@ -208,6 +208,8 @@ int run_options_same(const json_t *first, const json_t *own, struct error *e)
         const json_t *of_first = json_object_get(first, name);
         if (is_own(name) || (of_first && same(of_first, is)))
             continue;
+        if (!strcmp(name, "data_sum"))
+            return error_set(e, ERROR_INPUT, "--data: other samples than on rank 0");
         char *one = of_first ? json_dumps(of_first, flags) : NULL,
              *other = json_dumps(is, flags);
         name_option(name, option);

@@ -190,7 +190,7 @@ static int clear_gradient(const struct trainer *t, struct error *e)
 }
 
 /* Alpha learns from the second half of the batch, weights from the first; both gradients are those of where the step
-   began (first order). The losses are means over each half. */
+   began (first order). The losses are means over each half, loss[0] of the second. */
 static int run_two_levels(struct trainer *t, uint64_t place, struct batch_loss *loss,
                           struct error *e)
 {
@@ -202,7 +202,7 @@ static int run_two_levels(struct trainer *t, uint64_t place, struct batch_loss *
         struct gradients_request r = make_request(t);
         set_weights(t, range[k], &r);
         r.bias = k ? &fixed : r.bias;
-        if (clear_gradient(t, e) < 0 || run_parts(t, &r, range[k], loss, e) < 0)
+        if (clear_gradient(t, e) < 0 || run_parts(t, &r, range[k], &loss[k], e) < 0)
             return -1;
     }
     return 0;
@@ -252,7 +252,7 @@ static int update(const struct trainer *t, const struct step_request *q,
 
 /* Gradients and losses of all ranks. The price of alpha is not a rank's, so the bias's gradient is summed, before
    learner_gather() adds the price to alpha's. */
-static int share(const struct trainer *t, struct batch_loss *loss, struct error *e)
+static int share(const struct trainer *t, struct batch_loss loss[2], struct error *e)
 {
     const struct train_state *s = t->state;
     uint64_t tokens = 0; /* the whole batch is known */
@@ -260,12 +260,16 @@ static int share(const struct trainer *t, struct batch_loss *loss, struct error 
         (t->learner && shared_array(t->comm, &s->device, t->learner->d_bias.array,
                                     t->learner->d_bias.count, e) < 0))
         return -1;
-    return shared_losses(t->comm, loss, &tokens, e);
+    for (int k = 0; k < 2; k++)
+        if (shared_losses(t->comm, &loss[k], &tokens, e) < 0)
+            return -1;
+    batch_loss_add(&loss[0], &loss[1]);
+    return 0;
 }
 
-/* This rank's gradients and losses. */
+/* This rank's gradients and losses; loss[1] is of one half where the batch is halved. */
 static int compute(struct trainer *t, const struct step_request *q, struct mask_measures *mask,
-                   struct batch_loss *loss, struct error *e)
+                   struct batch_loss loss[2], struct error *e)
 {
     const uint64_t place = place_of(t, q->step);
     const bool two = t->learner && t->learner->options.two_levels;
@@ -284,7 +288,7 @@ static int find_faulty(struct trainer *t, const struct step_request *q, uint32_t
 {
     const struct training_device *d = &t->state->device;
     const uint32_t size = t->comm->size;
-    struct batch_loss loss = {0};
+    struct batch_loss loss[2] = {0};
     struct mask_measures mask;
     bool finite = true, of_bias = true;
     double mean[TARGETS_MOST];
@@ -292,15 +296,16 @@ static int find_faulty(struct trainer *t, const struct step_request *q, uint32_t
     *ret = size;
     if (size == 1)
         return 0;
-    if (compute(t, q, &mask, &loss, e) < 0 ||
+    if (compute(t, q, &mask, loss, e) < 0 ||
         d->does->array_is_finite(d->state, t->state->gradient, t->state->count, &finite, e) <
             0 ||
         (t->learner && d->does->array_is_finite(d->state, t->learner->d_bias.array,
                                                 t->learner->d_bias.count, &of_bias, e) < 0))
         return -1;
     faulty = memory_new(size, sizeof *faulty);
-    faulty[t->comm->rank] =
-        !finite || !of_bias || !isfinite(objective_loss(t->objective, &loss, mean));
+    faulty[t->comm->rank] = !finite || !of_bias ||
+                            !isfinite(objective_loss(t->objective, &loss[0], mean)) ||
+                            !isfinite(objective_loss(t->objective, &loss[1], mean));
     int r = t->comm->sum_u64(t->comm, faulty, size, e);
     for (uint32_t k = size; k-- > 0;)
         *ret = faulty[k] ? k : *ret;
@@ -311,13 +316,13 @@ static int find_faulty(struct trainer *t, const struct step_request *q, uint32_t
 int trainer_step(struct trainer *t, const struct step_request *q, struct step_result *ret,
                  struct error *e)
 {
-    struct batch_loss loss = {0};
+    struct batch_loss loss[2] = {0};
     struct mask_measures mask = {0};
-    if (compute(t, q, &mask, &loss, e) < 0 || share(t, &loss, e) < 0)
+    if (compute(t, q, &mask, loss, e) < 0 || share(t, loss, e) < 0)
         return -1;
     *ret =
         (struct step_result){.rate = q->rate, .tokens = t->batch->batch.tokens, .mask = mask};
-    ret->loss = objective_loss(t->objective, &loss, ret->mean);
+    ret->loss = objective_loss(t->objective, loss, ret->mean);
     if (update(t, q, ret, e) < 0)
         return -1;
     return ret->finite ? 0 : find_faulty(t, q, &ret->faulty, e);
