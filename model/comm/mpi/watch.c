@@ -125,8 +125,10 @@ static void *run(void *of)
     const struct timespec pause = {0, 100000000};
     struct watch *w = of;
     double last = now();
-    for (uint64_t turn = 0; !atomic_load(&w->ends); turn++, last = now()) {
-        w->slept |= now() - last > WATCH_SECONDS / 2;
+    for (uint64_t turn = 0; !atomic_load(&w->ends); turn++) {
+        const double t = now();
+        w->slept |= t - last > WATCH_SECONDS / 2;
+        last = t;
         for (int k = 0; k < w->size; k++) {
             if (k == w->rank)
                 continue;

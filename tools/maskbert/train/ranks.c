@@ -131,18 +131,9 @@ int ranks_begin(const struct options *o, struct ranks *ret, struct error *e)
 
 /* ---- what people see ---- */
 
-/* Before ranks have met, the launcher's variables say which one this is. */
-static bool is_later(const struct ranks *r)
-{
-    bool ret = r->comm->rank > 0;
-    for (size_t k = 0; k < sizeof launchers / sizeof *launchers && r->launched; k++)
-        ret |= number(launchers[k].size) > 1 && number(launchers[k].rank) > 0;
-    return ret;
-}
-
 bool ranks_first(const struct ranks *r)
 {
-    return !is_later(r);
+    return r->comm->rank == 0;
 }
 
 int ranks_fail(const struct ranks *r, const struct error *e)
