@@ -21,15 +21,11 @@ static const struct comm *load(const char *file, struct error *e)
     return open(e);
 }
 
-const struct comm *comm_mpi(const char *const *files, uint32_t count, bool *ret_found,
-                            struct error *e)
+const struct comm *comm_mpi(const char *const *files, uint32_t count, struct error *e)
 {
-    *ret_found = false;
     for (uint32_t k = 0; k < count; k++)
-        if (files[k] && access(files[k], R_OK) == 0) {
-            *ret_found = true;
+        if (files[k] && access(files[k], R_OK) == 0)
             return load(files[k], e);
-        }
     error_set(e, ERROR_UNAVAILABLE,
               "maskbert-mpi.so, the plug-in for several ranks, is missing");
     return NULL;

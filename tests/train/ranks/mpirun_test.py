@@ -242,6 +242,36 @@ def interrupted(toy):
     toy.remove("run")
 
 
+def started(toy, options, env):
+    """Two processes with such variables, as a launcher without MPI starts them."""
+    return [subprocess.Popen([toy.maskbert, *map(str, toy.command("run", *o))], cwd=toy.work, text=True, stderr=subprocess.PIPE,
+                             env={**os.environ, **{n: str(v[k]) for n, v in env.items()}}) for k, o in enumerate(options)]
+
+
+def other_launchers(toy):
+    """The variables of torchrun and of Slurm: mpirun takes over, and all processes have one fate."""
+    steps = ["--steps", 3, "--threads", 1]
+    toy.ranks(2, *toy.command("of2", *steps))
+    torch = {"RANK": "01", "WORLD_SIZE": "22", "LOCAL_WORLD_SIZE": "22", "MASTER_ADDR": ["localhost"] * 2, "MASTER_PORT": [os.getpid()] * 2}
+    slurm = {"SLURM_PROCID": "01", "SLURM_STEP_NUM_TASKS": "22", "SLURM_JOB_ID": [os.getpid()] * 2}
+    for env in (torch, slurm):
+        assert [(c.communicate(timeout=SECONDS)[1], c.returncode)[1] for c in started(toy, [steps, steps], env)] == [0, 0]
+        same(toy, "of2", "run")
+        assert toy.log("run")[0]["ranks"] == 2
+        toy.remove("run")
+    children = started(toy, [steps, [*steps, "--seed", 5]], torch)
+    said = [c.communicate(timeout=SECONDS)[1] for c in children]
+    assert [c.returncode for c in children] == [1, 1] and "rank 1: another command" in said[0] and not said[1], said
+    for lost in (0, 1):
+        children = started(toy, [LONG, LONG], torch)
+        toy.saved("run")
+        children[lost].kill()
+        said = [c.communicate(timeout=SECONDS)[1] for c in children]
+        assert children[1 - lost].returncode == 1 and f"rank {lost} is gone" in said[1 - lost], said
+        toy.remove("run")
+    toy.remove("of2")
+
+
 def refused(toy):
     """What is wrong for all ranks is said once, as for one process."""
     for says, code, options in (("nowhere", 2, ["--data", "nowhere"]), ("--ranks 3: there are 2", 2, ["--ranks", 3]), ("--batch", 2, ["--batch", 1 << 30])):
@@ -261,7 +291,7 @@ def main():
         print("there is no MPI\n[  SKIPPED ] 1 test(s).")
         return 77
     turns = 20 if o.long else 1
-    tests = {t.__name__: t for t in (numbers_of_ranks, half_precision, resumed, fine_tuned, interrupted, refused)}
+    tests = {t.__name__: t for t in (numbers_of_ranks, half_precision, resumed, fine_tuned, interrupted, other_launchers, refused)}
     tests.update({t.__name__: lambda toy, t=t: t(toy, turns) for t in (killed, hanging, full_disk, other_options, not_finite)})
     result = run_tests(RankToy, o.maskbert, {n: t for n, t in tests.items() if o.only in (None, n)}, {"wrapper"})
     used = resource.getrusage(resource.RUSAGE_CHILDREN)

@@ -222,6 +222,8 @@ int command_finetune(const struct options *o)
     struct tuning t = {.o = o};
     run_hold_signals();
     int result = ranks_begin(o, &t.ranks, &e);
+    if (result == 0 && t.ranks.ended)
+        return t.ranks.code;
     if (result == 0)
         result = comm_agree(t.ranks.comm, tune_options(o, &t.run, &t.grid, &e), &e);
     if (result < 0)

@@ -71,6 +71,8 @@ int command_pretrain(const struct options *o)
     int code;
     run_hold_signals();
     int result = ranks_begin(o, &ranks, &e);
+    if (result == 0 && ranks.ended)
+        return ranks.code;
     if (result == 0)
         result = comm_agree(ranks.comm, pretrain_options(o, &r, &e), &e);
     r.comm = ranks.comm;

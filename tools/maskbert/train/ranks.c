@@ -5,6 +5,7 @@
 #include "tools/maskbert/command.h"
 #include "tools/maskbert/session.h"
 #include "tools/maskbert/train/pretrain_report.h"
+#include "tools/maskbert/train/relaunch.h"
 #include "tools/maskbert/train/run_signals.h"
 #include <stdlib.h>
 #include <string.h>
@@ -59,21 +60,27 @@ static char *beside_program(const char *file)
     return text_take(&path);
 }
 
-static const struct comm *load(const struct launcher *l, uint32_t size, struct error *e)
+/* Where the plug-in may be. */
+struct places {
+    char *file[2];
+};
+
+static struct places places_find(void)
 {
-    char *built = beside_program("maskbert-mpi.so"),
-         *installed = beside_program(MASKBERT_PLUGINS "/maskbert-mpi.so");
-    const char *const files[] = {built, installed};
-    bool found;
-    const struct comm *ret = comm_mpi(files, 2, &found, e);
-    free(built);
-    free(installed);
-    if (!ret && !found)
-        error_set(e, ERROR_UNAVAILABLE,
-                  "%s started %u processes, and this maskbert was built without MPI: build it "
-                  "where MPI is installed (libopenmpi-dev); --ranks 1 trains in one process",
-                  l->name, size);
-    return ret;
+    return (struct places){{beside_program("maskbert-mpi.so"),
+                            beside_program(MASKBERT_PLUGINS "/maskbert-mpi.so")}};
+}
+
+static bool places_have(const struct places *p)
+{
+    return (p->file[0] && access(p->file[0], R_OK) == 0) ||
+           (p->file[1] && access(p->file[1], R_OK) == 0);
+}
+
+static void places_finish(struct places *p)
+{
+    free(p->file[0]);
+    free(p->file[1]);
 }
 
 /* What MPI says of the processes must be what the launcher's variables say. */
@@ -98,31 +105,83 @@ static bool is_started_by_mpi(const struct launcher *l)
     return l->is_mpi && getenv("OMPI_COMM_WORLD_LOCAL_RANK");
 }
 
-static int join(const struct launcher *l, struct ranks *ret, struct error *e)
+/* Names that the processes of one launch have in common. */
+static char *group_of(void)
 {
-    const uint32_t size = number(l->size);
-    if (size == 1)
-        return 0;
-    if (!is_started_by_mpi(l))
+    static const char *const variables[] = {"MASTER_ADDR", "MASTER_PORT", "TORCHELASTIC_RUN_ID",
+                                            "SLURM_JOB_ID", "SLURM_STEP_ID"};
+    struct text t = {0};
+    for (size_t k = 0; k < sizeof variables / sizeof *variables; k++) {
+        const char *value = getenv(variables[k]);
+        text_add(&t, "%s;", value ? value : "");
+    }
+    return text_take(&t);
+}
+
+/* Are all processes on this machine? As far as the launcher says. */
+static bool is_local(uint32_t size)
+{
+    const uint32_t local = number("LOCAL_WORLD_SIZE"), nodes = number("SLURM_STEP_NUM_NODES");
+    return (!local || local == size) && nodes <= 1;
+}
+
+static int start_again(const struct launcher *l, uint32_t size, struct ranks *ret,
+                       struct error *e)
+{
+    if (!is_local(size))
+        return error_set(e, ERROR_INPUT,
+                         "%s started %u processes on several machines without MPI: "
+                         "mpirun -n %u --host .. maskbert .. or srun --mpi=pmix starts ranks",
+                         l->name, size, size);
+    char *group = group_of();
+    const struct relaunch r = {l->name, number(l->rank), size, group};
+    ret->ended = true;
+    const int result = relaunch(&r, &ret->code, e);
+    free(group);
+    return result;
+}
+
+static int join_by(const struct launcher *l, const struct places *p, uint32_t size,
+                   struct ranks *ret, struct error *e)
+{
+    if (!places_have(p))
         return error_set(
             e, ERROR_UNAVAILABLE,
-            "%s started %u processes (%s) without MPI: mpirun -n %u maskbert .. or "
-            "srun --mpi=pmix starts ranks; --ranks 1 trains in one process",
-            l->name, size, l->size, size);
-    const struct comm *c = load(l, size, e);
+            "%s started %u processes, and this maskbert was built without MPI: "
+            "build it where MPI is installed (libopenmpi-dev); --ranks 1 trains in "
+            "one process",
+            l->name, size);
+    if (!is_started_by_mpi(l))
+        return l->is_mpi ? error_set(e, ERROR_INPUT,
+                                     "%s=%u, but mpirun did not start this process; --ranks 1 "
+                                     "ignores the variable",
+                                     l->size, size)
+                         : start_again(l, size, ret, e);
+    const struct comm *c = comm_mpi((const char *const *)p->file, 2, e);
     if (!c)
         return -1;
     ret->comm = c;
     return check(l, c, size, e);
 }
 
+static int join(const struct launcher *l, struct ranks *ret, struct error *e)
+{
+    const uint32_t size = number(l->size);
+    if (size == 1)
+        return 0;
+    struct places p = places_find();
+    const int result = join_by(l, &p, size, ret, e);
+    places_finish(&p);
+    return result;
+}
+
 int ranks_begin(const struct options *o, struct ranks *ret, struct error *e)
 {
     const struct launcher *l = launcher_of(o);
-    *ret = (struct ranks){&comm_alone, l != NULL};
+    *ret = (struct ranks){.comm = &comm_alone, .launched = l != NULL};
     if (l && join(l, ret, e) < 0)
         return -1;
-    return o->ranks <= 1 || o->ranks == ret->comm->size
+    return ret->ended || o->ranks <= 1 || o->ranks == ret->comm->size
                ? 0
                : error_set(e, ERROR_INPUT,
                            "--ranks %u: there are %u; `mpirun -n %u maskbert ..` starts them",

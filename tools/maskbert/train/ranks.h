@@ -7,9 +7,12 @@
 struct ranks {
     const struct comm *comm;
     bool launched; /* by a launcher of ranks, be it one */
+    bool ended;    /* mpirun has run the command, and ended with this code */
+    int code;
 };
 
-/* mpirun's, srun's or torchrun's variables say how many there are; --ranks 1 ignores them. Joins the others by MPI. */
+/* mpirun's, srun's or torchrun's variables say how many there are; --ranks 1 ignores them. Joins the others by MPI; where the launcher is
+   not MPI's, mpirun is started in its place (relaunch.h). */
 int ranks_begin(const struct options *o, struct ranks *ret, struct error *e);
 /* Prints the error where this is the first rank; returns its exit code. */
 int ranks_fail(const struct ranks *r, const struct error *e);
