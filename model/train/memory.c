@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The prediction. It counts what is laid out; model/train/memory_measure.c sees what is there. */
 #include "model/train/memory.h"
+#include "model/train/part_sums.h"
 
 uint64_t train_memory_total(const struct train_memory *m)
 {
@@ -51,7 +52,7 @@ int train_memory_predict(const struct engine *g, const struct memory_request *r,
     const uint64_t bytes = train_device(g).does->array_bytes(train_state_count(g));
     *ret = (struct train_memory){
         .parameters = bytes + p.weights,
-        .gradients = bytes,
+        .gradients = bytes * (1 + parts_extra(r->accumulate, 1)),
         .optimizer = 2 * bytes,
         .activations = p.activations + p.heads,
         .attention = p.attention,

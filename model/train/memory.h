@@ -13,7 +13,7 @@ struct memory_request {
 /* Bytes. */
 struct train_memory {
     uint64_t parameters;  /* f32, and what is packed for the products */
-    uint64_t gradients;   /* f32 */
+    uint64_t gradients;   /* f32; with --accumulate also those that parts are added up in */
     uint64_t optimizer;   /* two moments, f32 */
     uint64_t activations; /* all that a step works in but attention's own */
     uint64_t attention;   /* LSE and the kernels' workspace */

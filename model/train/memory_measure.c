@@ -3,6 +3,7 @@
 #include "masks/base/memory.h"
 #include "model/train/memory.h"
 #include "model/train/optimizer.h"
+#include "model/train/part_sums.h"
 #include <inttypes.h>
 #include <malloc.h>
 #include <stdio.h>
@@ -136,8 +137,10 @@ struct subject {
     struct engine *engine;
     struct train_state *state;
     struct gradients_workspace *workspace;
+    struct part_sums sums;
 };
 
+/* Two parts of a batch that has several, the second into the level of the tree below. */
 static int run_parts(const struct subject *s, const struct gradients_sizes *sizes,
                      struct error *e)
 {
@@ -154,8 +157,14 @@ static int run_parts(const struct subject *s, const struct gradients_sizes *size
     int result = 0;
     for (uint32_t k = 0; k < batch.targets; k++)
         r.weight[k] = 1.0 / batch.target[k].count;
-    for (uint32_t k = 0; k < (s->request->accumulate > 1 ? 2 : 1) && result == 0; k++)
+    for (uint32_t k = 0; k < (s->request->accumulate > 1 ? 2 : 1) && result == 0; k++) {
+        struct train_state state = *s->state;
+        state.gradient = k && s->sums.gradient[1] ? s->sums.gradient[1] : state.gradient;
+        r.state = &state;
         result = gradients_compute(&r, s->workspace, &loss, e);
+    }
+    if (result == 0 && s->sums.gradient[1])
+        result = part_sums_add(&s->sums, 0, false, e);
     batch_finish(&batch);
     return result;
 }
@@ -201,6 +210,10 @@ static int load(const char *folder, const struct engine_options *o, struct subje
     if (!s->engine || train_state_new(s->engine, &s->state, e) < 0)
         return -1;
     s->workspace = gradients_workspace_new(s->engine);
+    part_sums_begin(&s->sums, s->state, s->engine->threads, NULL, 0);
+    for (uint32_t k = 1; k <= parts_extra(s->request->accumulate, 1); k++)
+        if (part_sums_reserve(&s->sums, k, e) < 0)
+            return -1;
     return engine_repack(s->engine, e);
 }
 
@@ -215,7 +228,10 @@ static int measure(const char *folder, const struct engine_options *o, struct su
     if (forget_peak(e) < 0 || run_step(s, &sizes, e) < 0)
         return -1;
     const uint64_t peak = peak_bytes();
-    ret->gradients = state_bytes(s, s->state->gradient);
+    ret->gradients = 0;
+    for (uint32_t k = 0; k < PARTS_LEVELS; k++)
+        if (s->sums.gradient[k])
+            ret->gradients += state_bytes(s, s->sums.gradient[k]);
     ret->optimizer =
         state_bytes(s, s->state->first_moment) + state_bytes(s, s->state->second_moment);
     ret->parameters = loaded - begin - ret->gradients - ret->optimizer;

@@ -5,12 +5,12 @@
    A batch is counted in samples, and so is whatever divides it; a sample has train_batch.group sequences.
 
    --accumulate cuts the batch into parts, which ranks share: the same parts for any number of ranks that divides them.
-   Sums over parts have the same bits on 1, 2 and 4 ranks (model/train/step/part_sums.h). */
+   Sums over parts have the same bits on 1, 2 and 4 ranks (model/train/part_sums.h). */
 #pragma once
 #include "model/comm/comm.h"
 #include "model/objective/objective.h"
 #include "model/train/learn/learner.h"
-#include "model/train/step/part_sums.h"
+#include "model/train/part_sums.h"
 #include "model/train/step/run_options.h"
 
 struct trainer {

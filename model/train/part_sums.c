@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "model/train/step/part_sums.h"
+#include "model/train/part_sums.h"
 
 uint32_t parts_of_batch(uint32_t accumulate, uint32_t ranks)
 {
