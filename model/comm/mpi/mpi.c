@@ -16,8 +16,8 @@ struct mpi {
     struct comm comm;
     MPI_Comm all;
     struct watch *watch;
-    char *room; /* for the other rank's numbers */
-    size_t room_bytes;
+    char *workspace; /* for the other rank's numbers */
+    size_t workspace_bytes;
     bool failed;
     double deadline; /* of exchanges; 0: none, the watch ends those that hang */
 };
@@ -124,13 +124,13 @@ static struct exchange between(const struct mpi *m, uint32_t distance)
 
 static void reserve(struct mpi *m, size_t bytes)
 {
-    if (bytes <= m->room_bytes)
+    if (bytes <= m->workspace_bytes)
         return;
-    free(m->room);
-    m->room = malloc(bytes);
-    if (!m->room)
+    free(m->workspace);
+    m->workspace = malloc(bytes);
+    if (!m->workspace)
         abort();
-    m->room_bytes = bytes;
+    m->workspace_bytes = bytes;
 }
 
 /* Each rank has the whole sum after each level. */
@@ -140,11 +140,11 @@ static int sum_small(struct mpi *m, const struct kind *k, char *x, uint64_t coun
     for (uint32_t d = 1; d < m->comm.size; d *= 2) {
         struct exchange q = between(m, d);
         q.sent = x;
-        q.received = m->room;
+        q.received = m->workspace;
         q.sent_bytes = q.received_bytes = count * k->bytes;
         if (exchange(m, &q, e) < 0)
             return -1;
-        k->add(x, m->room, count);
+        k->add(x, m->workspace, count);
     }
     return 0;
 }
@@ -169,11 +169,11 @@ static int sum_halves(struct mpi *m, const struct kind *k, char *x, uint64_t cou
         other[level + 1] = upper ? low : high;
         q.sent = x + other[level + 1].first * k->bytes;
         q.sent_bytes = other[level + 1].count * k->bytes;
-        q.received = m->room;
+        q.received = m->workspace;
         q.received_bytes = mine[level + 1].count * k->bytes;
         if (exchange(m, &q, e) < 0)
             return -1;
-        k->add(x + mine[level + 1].first * k->bytes, m->room, mine[level + 1].count);
+        k->add(x + mine[level + 1].first * k->bytes, m->workspace, mine[level + 1].count);
     }
     for (uint32_t d = m->comm.size / 2; d > 0; d /= 2, level--) {
         struct exchange q = between(m, d);
@@ -200,11 +200,11 @@ static int sum_to_first(struct mpi *m, const struct kind *k, char *x, uint64_t c
             continue;
         q.from = (int)(rank + d);
         q.to = MPI_PROC_NULL;
-        q.received = m->room;
+        q.received = m->workspace;
         q.received_bytes = bytes;
         if (exchange(m, &q, e) < 0)
             return -1;
-        k->add(x, m->room, count);
+        k->add(x, m->workspace, count);
     }
     if (d < size) {
         q = (struct exchange){(int)(rank - d), MPI_PROC_NULL, x, NULL, bytes, 0,
@@ -267,8 +267,8 @@ static void finish(const struct comm *c)
             watch_end(m->watch);
         MPI_Finalize();
     }
-    free(m->room);
-    m->room = NULL;
+    free(m->workspace);
+    m->workspace = NULL;
 }
 
 static int begin(struct mpi *m, struct error *e)

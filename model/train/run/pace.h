@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Running means of the last steps. */
+/* How far and how fast: the share of a run that is done, running means of the last steps. */
 #pragma once
-#include "model/train/step/trainer.h"
+#include "model/train/run/run_setup.h"
 
 /* Running means of what people look at; they begin anew with each process. */
 struct pace {
@@ -13,3 +13,9 @@ struct pace {
 void pace_keep(struct pace *p, const struct step_result *s, double flops, double seconds);
 /* Of the targets' losses. */
 void pace_means(const struct pace *p, double ret[TARGETS_MOST]);
+
+/* Of a run, by steps or by time. */
+double run_share(const struct run *r); /* 0 to 1 */
+bool run_is_done(const struct run *r);
+/* The learning rate of a step whose peak is `peak`. */
+double run_rate(const struct run *r, uint64_t step, double peak);

@@ -4,7 +4,6 @@
 #include "masks/base/text.h"
 #include "model/train/flops.h"
 #include "model/train/run/pace.h"
-#include "model/train/run/run_clock.h"
 #include "model/train/run/run_ranks.h"
 #include "model/train/run/run_save.h"
 #include "model/train/run/run_say.h"

@@ -16,7 +16,7 @@ bool run_is_first(const struct run *r)
     return run_comm(r)->rank == 0;
 }
 
-int run_ranks_resume(const struct run *r, bool *ret, struct error *e)
+int run_ranks_go_on(const struct run *r, bool *ret, struct error *e)
 {
     const struct run_options *o = &r->options;
     struct stat s;

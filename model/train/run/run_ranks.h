@@ -9,7 +9,7 @@ const struct comm *run_comm(const struct run *r);
 bool run_is_first(const struct run *r);
 
 /* Is there a run to go on with? As rank 0 sees it. */
-int run_ranks_resume(const struct run *r, bool *ret, struct error *e);
+int run_ranks_go_on(const struct run *r, bool *ret, struct error *e);
 /* Compares r->json with rank 0's, whose threads of a mask's price all ranks take. */
 int run_ranks_compare(struct run *r, struct error *e);
 /* Do all ranks begin with the same step and the same parameters? */

@@ -266,7 +266,7 @@ int run_setup(const struct run_options *o, const struct run_watch *w, struct run
 {
     bool again;
     *ret = (struct run){.options = *o, .watch = w, .log.fd = -1};
-    int r = run_ranks_resume(ret, &again, e);
+    int r = run_ranks_go_on(ret, &again, e);
     if (r == 0)
         r = again ? begin_again(ret, e) : begin_new(ret, e);
     tell(ret, NULL);

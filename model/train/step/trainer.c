@@ -88,13 +88,13 @@ struct range {
 };
 
 /* A part that spans two epochs is two batches: a sample's dropout is another in each. */
-static int run_samples(struct trainer *t, struct gradients_request *r, uint64_t place,
-                       uint32_t at, uint32_t end, struct batch_loss *loss, struct error *e)
+static int run_samples(struct trainer *t, struct gradients_request *r, struct range of,
+                       struct batch_loss *loss, struct error *e)
 {
-    while (at < end) {
-        const uint64_t epoch = (place + at) / t->data->count,
-                       left = (epoch + 1) * t->data->count - (place + at);
-        const uint32_t to = left < end - at ? at + (uint32_t)left : end;
+    for (uint32_t at = of.first; at < of.end;) {
+        const uint64_t epoch = (of.place + at) / t->data->count,
+                       left = (epoch + 1) * t->data->count - (of.place + at);
+        const uint32_t to = left < of.end - at ? at + (uint32_t)left : of.end;
         r->seed = epoch_seed(t->options->seed, epoch);
         if (run_part(t, r, at, to, loss, e) < 0)
             return -1;
@@ -110,6 +110,15 @@ struct parts {
     uint32_t all, of_group; /* parts of the range; of a group */
 };
 
+static struct range range_of_part(const struct parts *p, uint32_t k)
+{
+    const uint64_t samples = p->of.end - p->of.first;
+    return (struct range){.place = p->of.place,
+                          .first = p->of.first + (uint32_t)(samples * k / p->all),
+                          .end =
+                              p->of.first + (uint32_t)(samples * (k + UINT64_C(1)) / p->all)};
+}
+
 /* The parts of a group, added one after another to what a level has. */
 static int run_group(struct trainer *t, const struct parts *p, uint32_t group, uint32_t level,
                      struct batch_loss *loss, struct error *e)
@@ -117,7 +126,6 @@ static int run_group(struct trainer *t, const struct parts *p, uint32_t group, u
     struct gradients_request r = p->request;
     struct train_state state = *t->state;
     struct trained_bias bias;
-    const uint64_t samples = p->of.end - p->of.first;
     if (part_sums_reserve(&t->sums, level, e) < 0)
         return -1;
     state.gradient = t->sums.gradient[level];
@@ -128,22 +136,26 @@ static int run_group(struct trainer *t, const struct parts *p, uint32_t group, u
         r.bias = &bias;
     }
     for (uint32_t k = group * p->of_group; k < (group + 1) * p->of_group; k++)
-        if (run_samples(t, &r, p->of.place, p->of.first + (uint32_t)(samples * k / p->all),
-                        p->of.first + (uint32_t)(samples * (k + UINT64_C(1)) / p->all), loss,
-                        e) < 0)
+        if (run_samples(t, &r, range_of_part(p, k), loss, e) < 0)
             return -1;
     return 0;
 }
 
-/* `count` groups, whose sum a level gets. */
-static int run_tree(struct trainer *t, const struct parts *p, uint32_t group, uint32_t count,
-                    uint32_t level, struct batch_loss *loss, struct error *e)
+/* Groups that follow each other. */
+struct groups {
+    uint32_t first, count;
+};
+
+/* A level gets the sum of the groups. */
+static int run_tree(struct trainer *t, const struct parts *p, struct groups g, uint32_t level,
+                    struct batch_loss *loss, struct error *e)
 {
     struct batch_loss upper = {0};
-    if (count == 1)
-        return run_group(t, p, group, level, loss, e);
-    if (run_tree(t, p, group, count / 2, level, loss, e) < 0 ||
-        run_tree(t, p, group + count / 2, count / 2, level + 1, &upper, e) < 0)
+    const uint32_t half = g.count / 2;
+    if (g.count == 1)
+        return run_group(t, p, g.first, level, loss, e);
+    if (run_tree(t, p, (struct groups){g.first, half}, level, loss, e) < 0 ||
+        run_tree(t, p, (struct groups){g.first + half, half}, level + 1, &upper, e) < 0)
         return -1;
     batch_loss_add(loss, &upper);
     return part_sums_add(&t->sums, level, p->request.bias && p->request.bias->gradient, e);
@@ -156,7 +168,7 @@ static int run_parts(struct trainer *t, struct gradients_request *r, struct rang
     const uint32_t ranks = t->comm->size, groups = parts_groups(t->options->accumulate, ranks),
                    all = parts_of_batch(t->options->accumulate, ranks);
     const struct parts p = {*r, of, all, all / (groups * ranks)};
-    return run_tree(t, &p, t->comm->rank * groups, groups, 0, loss, e);
+    return run_tree(t, &p, (struct groups){t->comm->rank * groups, groups}, 0, loss, e);
 }
 
 /* Each target's loss is a mean over its losses in the range. */
