@@ -51,7 +51,7 @@ static const struct command commands[] = {
      "--tokens, --minutes says how long. The same command gives the same bits for any number of threads, also where it "
      "was killed and goes on with --resume. SIGTERM and SIGINT save and exit with 4; a loss that is not finite ends the "
      "run with 1. stderr has a line of progress (each step on a terminal; else after 1, 2, 4, 8, 16 seconds and every 10 from then on), "
-     "one for each evaluation (--eval-every), and a summary. --learn-mask learns the mask with the model (SparseBERT, Shi et al. 2021), P = sigmoid(alpha): p adds "
+     "one for each evaluation (--eval-every), and a summary. mpirun -n N maskbert pretrain .. trains on N ranks, which share each batch: 1, 2 and 4 have the same bits. --learn-mask learns the mask with the model (SparseBERT, Shi et al. 2021), P = sigmoid(alpha): p adds "
      "(c/2) tanh(alpha/2) to the scores; dam-u draws each entry anew in every step, dam-s each distance |i - j|, by "
      "Gumbel-sigmoid, shared by the batch and the layers. RUN then has alpha.safetensors (maskc --dam reads it) and the mask "
      "of what has alpha above 0, which all other commands use. The gradient of a key that is off is that of the price alone.",
@@ -177,7 +177,8 @@ static const struct program maskbert = {
         "MASKC_MAX_CPU=x86-64-v3 (or -v2, -v4, -bf16, -amx) in the environment limits the "
         "CPU's\n"
         "instruction set.\n"
-        "Exit codes: 0 done, 1 a loss is not finite, 2 bad input, 3 this machine cannot, 4 "
+        "Exit codes: 0 done, 1 a loss is not finite or a rank was lost, 2 bad input, 3 this "
+        "machine cannot, 4 "
         "interrupted and saved.",
     .commands = commands,
     .rows = option_rows,
