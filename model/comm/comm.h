@@ -9,6 +9,13 @@
 #include "masks/base/error.h"
 #include <stdint.h>
 
+/* Floats to one rank and from another; `to` and `from` may be the number of ranks: none. */
+struct comm_move {
+    uint32_t to, from;
+    float *sent, *received;
+    uint64_t sent_count, received_count;
+};
+
 struct comm {
     const char *name;
     uint32_t rank, size; /* rank < size */
@@ -17,6 +24,8 @@ struct comm {
     int (*sum_f32)(const struct comm *c, float *x, uint64_t count, struct error *e);
     int (*sum_f64)(const struct comm *c, double *x, uint64_t count, struct error *e);
     int (*sum_u64)(const struct comm *c, uint64_t *x, uint64_t count, struct error *e);
+    /* Null: the implementation cannot. */
+    int (*exchange)(const struct comm *c, const struct comm_move *m, struct error *e);
     /* The last call, or null. Waits for the other ranks unless the run failed on some of them only. */
     void (*close)(const struct comm *c);
 };

@@ -65,8 +65,22 @@ struct training_device train_device(const struct engine *g)
 int train_state_allocate(struct train_state *s, struct error *e)
 {
     float **each[] = {&s->value, &s->gradient, &s->first_moment, &s->second_moment};
+    s->moments = (struct span){0, s->count};
     for (size_t k = 0; k < sizeof each / sizeof *each; k++) {
         *each[k] = s->device.does->array_new(s->device.state, s->count, e);
+        if (!*each[k])
+            return -1;
+    }
+    return 0;
+}
+
+int train_state_shard(struct train_state *s, struct span moments, struct error *e)
+{
+    float **each[] = {&s->first_moment, &s->second_moment};
+    s->moments = moments;
+    for (size_t k = 0; k < sizeof each / sizeof *each; k++) {
+        s->device.does->array_destroy(s->device.state, *each[k]);
+        *each[k] = s->device.does->array_new(s->device.state, moments.count, e);
         if (!*each[k])
             return -1;
     }

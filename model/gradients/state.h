@@ -20,11 +20,18 @@ struct piece {
         rate_scale; /* multiplies the learning rate; 1 unless train_state_layer_decay() says otherwise */
 };
 
+/* Elements of a flat buffer. */
+struct span {
+    uint64_t first, count;
+};
+
 struct train_state {
     struct piece *piece; /* [pieces], by `first` */
     uint32_t pieces;
-    uint64_t count; /* elements of each buffer, a multiple of PIECE_ALIGN */
-    float *value, *gradient, *first_moment, *second_moment; /* [count]: the device's */
+    uint64_t count;                      /* elements of a buffer, a multiple of PIECE_ALIGN */
+    float *value, *gradient;             /* [count]: the device's */
+    float *first_moment, *second_moment; /* [moments.count]: of these elements */
+    struct span moments;                 /* all, unless ranks share the moments */
     struct training_device device;
 };
 
@@ -39,6 +46,8 @@ void train_state_destroy(struct train_state *s); /* before the engine; null is f
 /* The four arrays of a state whose pieces, count and device are there. -1: *s has those that were made. */
 int train_state_allocate(struct train_state *s, struct error *e);
 void train_state_finish(struct train_state *s); /* gives these back, where there are any */
+/* Gives the moments back and makes zeroed ones of some elements only. */
+int train_state_shard(struct train_state *s, struct span moments, struct error *e);
 /* Writes zeros over the gradient. */
 int train_state_clear(const struct train_state *s, uint32_t threads, struct error *e);
 

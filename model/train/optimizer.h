@@ -27,7 +27,7 @@ struct optimizer_step {
     uint32_t threads;
 };
 
-/* One step with the gradients that are there. Writes values and moments; *ret_norm is the global norm of the gradients
+/* One step with the gradients that are there. Writes moments and the values of the same elements; *ret_norm is the global norm of the gradients
    before clipping. Where that is not finite, nothing else is written. -1 with *e set: the device failed. */
 int optimizer_step(const struct optimizer *o, const struct train_state *s,
                    const struct optimizer_step *at, double *ret_norm, struct error *e);

@@ -86,6 +86,7 @@ const struct option_row option_rows[OPTION_COUNT] = {
     [OPTION_GOES_ON]     = {"resume", 0, 0, "Go on with RUN from its newest state, by the same command; without RUN, begin", 0, VALUE_FLAG, AT(goes_on)},
     [OPTION_NOT_BITWISE] = {"not-bitwise", 0, 0, "Resume where other instructions or another oneDNN computed the state", 0, VALUE_FLAG, AT(not_bitwise)},
     [OPTION_RANKS]      = {"ranks", 0, "N", "Processes that train together, as mpirun -n N, srun or torchrun starts them. 1 ignores the variables of a launcher", 0, VALUE_COUNT, AT(ranks)},
+    [OPTION_ZERO]       = {"zero", 0, 0, "Ranks share the optimizer's moments (ZeRO-1): less memory on each, the same bits", 0, VALUE_FLAG, AT(zero)},
     [OPTION_OVERFIT]    = {"overfit-one-batch", 0, 0, "Train on the first batch alone, to see the loss go to 0 (no dropout unless given)", 0, VALUE_FLAG, AT(overfit)},
     [OPTION_SAVE_GRADIENTS] = {"save-gradients", 0, "FILE", "Write the last step's gradients and batch as safetensors", 0, VALUE_TEXT, AT(save_gradients)},
     [OPTION_OBJECTIVE]  = {"objective", 0, "O", "mlm+nsp or mlm (default: mlm+nsp where DATA has pairs and the model that head)", 0, VALUE_TEXT, AT(objective)},

@@ -77,6 +77,7 @@ enum option_id {
     OPTION_GOES_ON,
     OPTION_NOT_BITWISE,
     OPTION_RANKS,
+    OPTION_ZERO,
     OPTION_OVERFIT,
     OPTION_SAVE_GRADIENTS,
     OPTION_OBJECTIVE,
@@ -159,7 +160,7 @@ struct options {
     uint64_t steps, tokens, save_every, eval_every;
     double minutes, rate, warmup, eps, weight_decay, clip, dropout, attention_dropout,
         mlm_probability;
-    bool measure, no_bias_correction, goes_on, not_bitwise, overfit;
+    bool measure, no_bias_correction, goes_on, not_bitwise, overfit, zero;
     bool steps_given, tokens_given, minutes_given, rate_given, warmup_given, eps_given,
         weight_decay_given, clip_given, dropout_given, attention_dropout_given,
         mlm_probability_given, save_every_given, seed_given;

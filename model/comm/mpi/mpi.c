@@ -254,6 +254,19 @@ static int sum_u64(const struct comm *c, uint64_t *x, uint64_t count, struct err
     return sum(c, &(struct kind){sizeof *x, add_u64}, x, count, e);
 }
 
+static int exchange_floats(const struct comm *c, const struct comm_move *m, struct error *e)
+{
+    const struct exchange x = {.to = m->to < c->size ? (int)m->to : MPI_PROC_NULL,
+                               .from = m->from < c->size ? (int)m->from : MPI_PROC_NULL,
+                               .sent = m->sent,
+                               .received = m->received,
+                               .sent_bytes = m->sent_count * sizeof(float),
+                               .received_bytes = m->received_count * sizeof(float),
+                               .tag = TAG_DATA,
+                               .spin = 0.05};
+    return exchange(c->context, &x, e);
+}
+
 /* ---- begin, end ---- */
 
 /* MPI_Finalize() waits for all ranks: after a failure it might never return. */
@@ -292,6 +305,7 @@ static int begin(struct mpi *m, struct error *e)
                             .sum_f32 = sum_f32,
                             .sum_f64 = sum_f64,
                             .sum_u64 = sum_u64,
+                            .exchange = exchange_floats,
                             .close = finish};
     return size > 1 ? watch_begin(m->all, &m->watch, e) : 0;
 }

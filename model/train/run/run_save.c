@@ -5,6 +5,7 @@
 #include "model/base/whole_file.h"
 #include "model/checkpoint/json.h"
 #include "model/train/run/run_ranks.h"
+#include "model/train/step/shards.h"
 #include <stdlib.h>
 
 int run_log_event(struct run *r, const char *name, struct error *e)
@@ -106,12 +107,22 @@ static int write_all(struct run *r, const struct snapshot_of *of, struct error *
 int run_save(struct run *r, struct error *e)
 {
     const struct comm *comm = run_comm(r);
-    const struct snapshot_of of = {r->state, r->learner ? &r->learner->alpha : NULL, r->engine};
+    struct snapshot_of of = {r->state, r->learner ? &r->learner->alpha : NULL, r->engine};
+    struct train_state collected = {0};
     if (check_finite(r, of.state, e) < 0 || (of.alpha && check_finite(r, of.alpha, e) < 0))
         return -1;
     if (r->watch->tell)
         r->watch->tell("saving");
-    if (comm_agree(comm, comm->rank ? 0 : write_all(r, &of, e), e) < 0)
+    int result = 0;
+    if (r->state->moments.count < r->state->count) {
+        result =
+            shards_collect(comm, r->state, trainer_needs_pieces(&r->options), &collected, e);
+        of.state = &collected;
+    }
+    if (result == 0)
+        result = comm_agree(comm, comm->rank ? 0 : write_all(r, &of, e), e);
+    shards_drop(&collected);
+    if (result < 0)
         return -1;
     r->saved = r->facts.step;
     return 0;

@@ -8,6 +8,7 @@
 #include "model/train/run/run_model.h"
 #include "model/train/run/run_ranks.h"
 #include "model/train/run/run_settle.h"
+#include "model/train/step/shards.h"
 #include <inttypes.h>
 #include <math.h>
 #include <omp.h>
@@ -94,6 +95,16 @@ static int read_alpha(const struct learner *l, struct error *e)
     return learner_set_alpha(l, e);
 }
 
+/* --zero */
+static int share_moments(const struct run *r, struct error *e)
+{
+    const struct comm *c = run_comm(r);
+    if (!r->options.zero || c->size == 1)
+        return 0;
+    return train_state_shard(
+        r->state, shard_of(r->state, trainer_needs_pieces(&r->options), c->rank, c->size), e);
+}
+
 static int load_engine(struct run *r, const struct snapshot *s, struct error *e)
 {
     const struct run_options *o = &r->options;
@@ -113,7 +124,7 @@ static int load_engine(struct run *r, const struct snapshot *s, struct error *e)
                                            .kernel_size = s->kernel_size};
     r->engine = engine_load(r->folder.path, &options, e);
     tell(r, NULL);
-    if (!r->engine || train_state_new(r->engine, &r->state, e) < 0)
+    if (!r->engine || train_state_new(r->engine, &r->state, e) < 0 || share_moments(r, e) < 0)
         return -1;
     if (o->layer_decay > 0)
         train_state_layer_decay(r->state, o->layer_decay);

@@ -329,7 +329,9 @@ static int copy_buffers(const struct snapshot *s, const struct train_state *to,
         const struct safetensor *t = safetensors_find(&s->tensors, name[k]);
         if (elements_not_finite(ELEMENT_F32, t->data, to->count) != to->count)
             return error_set(e, ERROR_INPUT, "the state's %s: a number is not finite", name[k]);
-        if (to->device.does->array_write(to->device.state, each[k], to->count, t->data, e) < 0)
+        const struct span of = k ? to->moments : (struct span){0, to->count};
+        if (to->device.does->array_write(to->device.state, each[k], of.count,
+                                         t->data + of.first * sizeof(float), e) < 0)
             return -1;
     }
     return 0;

@@ -7,8 +7,9 @@
 #include <string.h>
 
 /* They may differ when a run goes on. */
-static const char *const harmless[] = {"model", "data",       "recompute",    "save_every",
-                                       "keep",  "eval_every", "snap_threads", "alpha"};
+static const char *const harmless[] = {"model",        "data",  "recompute",
+                                       "save_every",   "keep",  "eval_every",
+                                       "snap_threads", "alpha", "zero"};
 
 static const char *const recomputes[] = {"none", "attention", "layer"};
 
@@ -90,6 +91,8 @@ static void add_numerics(json_t *to, const struct run_options *o)
     set(to, "save_every", count(o->save_every));
     set(to, "keep", count(o->keep));
     set(to, "eval_every", count(o->eval_every));
+    if (o->zero)
+        set(to, "zero", json_true());
 }
 
 /* Of a run that learns no mask there are none: older runs have no such names. */

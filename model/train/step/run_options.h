@@ -47,6 +47,7 @@ struct run_options {
     bool goes_on, not_bitwise;       /* goes_on: --resume */
     const char *save_gradients;
     const struct comm *comm;       /* null: one rank */
+    bool zero;                     /* ranks share the moments: model/train/step/shards.h */
     bool launched;                 /* by a launcher of ranks, be it one */
     const struct backend *backend; /* engine_options.backend */
 };

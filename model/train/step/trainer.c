@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "model/train/step/trainer.h"
 #include "masks/base/memory.h"
+#include "model/train/step/shards.h"
 #include "model/train/step/shared.h"
 #include <math.h>
 #include <stdlib.h>
@@ -14,6 +15,11 @@ void trainer_begin(struct trainer *t)
     part_sums_begin(&t->sums, t->state, t->engine->threads,
                     t->learner ? t->learner->d_bias.array : NULL,
                     t->learner ? t->learner->d_bias.count : 0);
+}
+
+bool trainer_needs_pieces(const struct run_options *o)
+{
+    return o->optimizer.kind == OPTIMIZER_LAMB;
 }
 
 void trainer_finish(struct trainer *t)
@@ -257,6 +263,9 @@ static int update(const struct trainer *t, const struct step_request *q,
     if (optimizer_step(o, t->state, &at, &ret->norm, e) < 0)
         return -1;
     ret->finite = isfinite(ret->norm);
+    if (ret->finite && t->state->moments.count < t->state->count &&
+        shards_gather(t->comm, t->state, trainer_needs_pieces(t->options), e) < 0)
+        return -1;
     if (ret->finite && t->learner && learner_step(t->learner, o, &of_mask, e) < 0)
         return -1;
     return ret->finite ? engine_repack(t->engine, e) : 0;

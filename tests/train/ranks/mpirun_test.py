@@ -152,6 +152,24 @@ def resumed(toy):
     toy.remove("one", "run")
 
 
+def shared_moments(toy):
+    """--zero changes no bit, goes on without, and without goes on with it."""
+    for optimizer in ("adamw", "lamb"):
+        steps = ["--steps", 6, "--save-every", 3, "--keep", 9, "--optimizer", optimizer, "--threads", 1]
+        for ranks in (2, 3):
+            toy.ranks(ranks, *toy.command("plain", *steps))
+            toy.ranks(ranks, *toy.command("zero", *steps, "--zero"))
+            same(toy, "plain", "zero")
+            if ranks == 2:
+                cut(toy, "zero", 3)
+                toy.ranks(4, *toy.command("zero", *steps, "--resume", "--zero"))
+                same(toy, "plain", "zero")
+                cut(toy, "zero", 3)
+                toy.train("zero", *steps, "--resume")
+                same(toy, "plain", "zero")
+            toy.remove("plain", "zero")
+
+
 def fine_tuned(toy):
     """Of two ranks the same model, best epoch and scores; seeds one after another."""
     folder = toy.work / "task"
@@ -300,7 +318,7 @@ def main():
         print("there is no MPI\n[  SKIPPED ] 1 test(s).")
         return 77
     turns = 20 if o.long else 1
-    tests = {t.__name__: t for t in (numbers_of_ranks, half_precision, resumed, fine_tuned, interrupted, other_launchers, refused)}
+    tests = {t.__name__: t for t in (numbers_of_ranks, half_precision, resumed, shared_moments, fine_tuned, interrupted, other_launchers, refused)}
     tests.update({t.__name__: lambda toy, t=t: t(toy, turns) for t in (killed, hanging, full_disk, other_options, not_finite)})
     result = run_tests(RankToy, o.maskbert, {n: t for n, t in tests.items() if o.only in (None, n)}, {"wrapper"})
     used = resource.getrusage(resource.RUSAGE_CHILDREN)

@@ -172,6 +172,7 @@ static int read_names(const struct options *o, struct run_options *ret, struct e
                                 .positions = o->positions,
                                 .seed = o->seed,
                                 .overfit = o->overfit,
+                                .zero = o->zero,
                                 .goes_on = o->goes_on,
                                 .not_bitwise = o->not_bitwise,
                                 .save_gradients = o->save_gradients};

@@ -1,0 +1,17 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The optimiser's state, shared by ranks (ZeRO-1): each has the moments of a span of the flat buffer, moves its values
+   there, and gets the others'. Gradients are summed whole, so the bits are those without. */
+#pragma once
+#include "model/comm/comm.h"
+#include "model/gradients/state.h"
+
+/* A rank's span: about equal ones; whole pieces where the optimiser needs their norms. */
+struct span shard_of(const struct train_state *s, bool whole_pieces, uint32_t rank,
+                     uint32_t ranks);
+/* Values of all spans to all ranks. */
+int shards_gather(const struct comm *c, const struct train_state *s, bool whole_pieces,
+                  struct error *e);
+/* On rank 0 makes *ret the state with the moments of all ranks, in arrays of its own; on the others it sends. */
+int shards_collect(const struct comm *c, const struct train_state *s, bool whole_pieces,
+                   struct train_state *ret, struct error *e);
+void shards_drop(struct train_state *collected); /* a zeroed one is fine */
