@@ -2,7 +2,6 @@
 #include "model/comm/comm.h"
 #include "masks/base/memory.h"
 #include <inttypes.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -18,7 +17,7 @@ static int share_error(const struct comm *c, uint32_t from, struct error *e)
     struct message m = {0};
     if (c->rank == from) {
         m.kind = (uint64_t)e->kind;
-        snprintf(m.text, sizeof m.text, "%s", e->text);
+        memcpy(m.text, e->text, sizeof m.text - 1);
     }
     if (c->sum_u64(c, (uint64_t *)&m, sizeof m / sizeof(uint64_t), e) < 0)
         return -1;
