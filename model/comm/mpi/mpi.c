@@ -57,17 +57,21 @@ static double now(void)
     return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
 }
 
-/* Sleeps between tests once `spin` seconds are over: a rank that waits for slower ones leaves them its core. */
+/* Sleeps between tests once `spin` seconds are over, longer and longer: a rank that waits for slower ones leaves them
+   its core. */
 static int wait_both(MPI_Request request[2], double spin, double deadline)
 {
-    const struct timespec pause = {0, 100000};
+    const long shortest = 50000, longest = 1000000; /* ns */
+    struct timespec pause = {0, shortest};
     const double begin = now();
     int done = 0, r = MPI_SUCCESS;
-    for (uint32_t k = 0; !done && r == MPI_SUCCESS; k++) {
+    while (!done && r == MPI_SUCCESS) {
         r = MPI_Testall(2, request, &done, MPI_STATUSES_IGNORE);
-        if (!done && k % 16 == 15 && now() - begin > spin)
-            nanosleep(&pause, NULL);
-        if (!done && deadline > 0 && now() > deadline)
+        if (done || now() - begin < spin)
+            continue;
+        nanosleep(&pause, NULL);
+        pause.tv_nsec += pause.tv_nsec < longest ? pause.tv_nsec / 8 : 0;
+        if (deadline > 0 && now() > deadline)
             return MPI_ERR_PENDING;
     }
     return r;
