@@ -4,7 +4,7 @@
 
    Environment: NVDISASM, where it is; MASKC_SASS_CACHE, a folder for its texts (default /tmp); MASKC_SASS_CAPABILITY, 80 (default), 86, 90..; MASKC_SASS_SEED, of the order of
    warps and the number of processors; MASKC_SASS_COUNTS, a file to which each launch adds a line of JSON: how often
-   each instruction was issued, and the bytes that bulk copies brought; MASKC_SASS_LIMIT, instructions of a block until it counts as hanging; MASKC_SASS_TRACE, a file for what block 0 of the launch issued, u32 words of
+   each instruction was issued, the bytes that bulk copies brought and, without those, cost/cost.h; MASKC_SASS_LIMIT, instructions of a block until it counts as hanging; MASKC_SASS_TRACE, a file for what block 0 of the launch issued, u32 words of
    warp << 24 | instruction; MASKC_SASS_EARLY, 1: bulk copies and products happen at issue, not as late as they may. */
 #include "tests/sass/hopper/hopper.h"
 #include "tests/sass/hopper/rows.h"
@@ -141,6 +141,7 @@ struct launch {
     uint64_t *counts;                 /* as in struct block */
     uint64_t *copied;                 /* bytes, of all blocks */
     uint8_t *needed;
+    struct cost *cost; /* or null */
 };
 
 static int run_block(const struct launch *l, uint32_t index)
@@ -156,6 +157,7 @@ static int run_block(const struct launch *l, uint32_t index)
                       .shared_bytes = p->shared_base + p->shared_static + l->shared,
                       .counts = l->counts,
                       .needed = l->needed,
+                      .cost = l->cost,
                       .trace = to ? trace_to_file : NULL,
                       .trace_to = to,
                       .early = number("MASKC_SASS_EARLY", 0) != 0,
@@ -168,6 +170,26 @@ static int run_block(const struct launch *l, uint32_t index)
     if (to)
         fclose(to);
     return r;
+}
+
+static void report_list(FILE *to, const char *name, const uint64_t *list, uint32_t count)
+{
+    fprintf(to, ",\"%s\":[", name);
+    for (uint32_t k = 0; k < count; k++)
+        fprintf(to, "%s%llu", k ? "," : "", (unsigned long long)list[k]);
+    fprintf(to, "]");
+}
+
+static void report_cost(FILE *to, const struct cost *c, uint32_t count)
+{
+    fprintf(to,
+            ",\"fetched\":%llu,\"stored\":%llu,\"alone\":%llu,\"waited\":%llu,\"trips\":%llu",
+            (unsigned long long)c->fetched, (unsigned long long)c->stored,
+            (unsigned long long)c->alone, (unsigned long long)c->waited,
+            (unsigned long long)c->trips);
+    report_list(to, "sectors", c->sectors, count);
+    report_list(to, "wavefronts", c->wavefronts, count);
+    report_list(to, "works", c->work, c->works);
 }
 
 /* A line of JSON for the launch. */
@@ -191,7 +213,10 @@ static void report(const struct launch *l)
     fprintf(to, "],\"needed\":[");
     for (uint32_t k = 0; k < p->count; k++)
         fprintf(to, "%s%d", k ? "," : "", l->needed[k]);
-    fprintf(to, "]}\n");
+    fprintf(to, "]");
+    if (l->cost)
+        report_cost(to, l->cost, p->count);
+    fprintf(to, "}\n");
     fclose(to);
 }
 
@@ -203,18 +228,24 @@ FAKE(cuLaunchKernel, struct cu_function *function, unsigned grid_x, unsigned gri
     (void)stream;
     struct program *p = function->program;
     uint64_t copied = 0;
+    const bool timed = getenv("MASKC_SASS_COUNTS") && !p->apart;
+    struct cost cost = {.sectors = calloc(p->count, sizeof *cost.sectors),
+                        .wavefronts = calloc(p->count, sizeof *cost.wavefronts)};
     const struct launch l = {.program = p,
                              .blocks = grid_x,
                              .threads = block_x,
                              .shared = shared,
                              .counts = calloc(p->count, sizeof *l.counts),
                              .copied = &copied,
-                             .needed = calloc(p->count, 1)};
+                             .needed = calloc(p->count, 1),
+                             .cost = timed ? &cost : NULL};
     int r = extra || grid_y * grid_z * block_y * block_z != 1 ? FAULTED : 0;
     program_arguments(p, block_x, grid_x, arguments);
+    memory_untouch(&gpu.memory);
     for (uint32_t k = 0; k < grid_x && r == 0; k++)
         r = run_block(&l, k) < 0 ? FAULTED : 0;
     report(&l);
+    cost_finish(&cost);
     free(l.counts);
     free(l.needed);
     return r;

@@ -3,6 +3,7 @@
    instructions look like once parsed, and how handlers read and write registers. Values of a warp are
    vectors of 32 lanes; predicates are words with a bit for each lane. */
 #pragma once
+#include "tests/sass/cost/cost.h"
 #include "tests/sass/lanes.h"
 #include <setjmp.h>
 #include <stdbool.h>
@@ -89,6 +90,7 @@ struct instruction {
     uint32_t address;      /* in the function */
     uint8_t writes, reads; /* scoreboards that it sets (7: none) */
     uint8_t waits;         /* those that it waits for, a bit each */
+    uint8_t stall;         /* cycles until the warp's next instruction */
     uint8_t n_results, n_sources;
     uint16_t result[MAX_SCORED], source[MAX_SCORED]; /* registers, as scoreboards count them */
     const char *text;                                /* as disassembled */
@@ -201,6 +203,7 @@ struct warp {
         read[SCORED]; /* by an instruction that has not ended: scoreboard.c */
     struct started started[SCOREBOARDS]; /* those registers by their scoreboard */
     uint32_t outstanding;                /* scoreboards of such instructions, a bit each */
+    struct warp_clock clock;
     const struct instruction *now;
     bool yields; /* the instruction found that others must go on first */
 };
@@ -222,6 +225,7 @@ struct block {
     uint32_t epoch;        /* barriers of the block so far */
     uint64_t *counts;      /* [program->count] times issued, or null */
     uint64_t copied;       /* bytes of tensors that bulk loads brought to shared memory */
+    struct cost *cost;     /* or null */
     uint8_t *needed; /* [program->count] 1: a wait or a barrier that was needed; or null */
     uint32_t opened; /* the barrier that began this epoch: its instruction */
     void (*trace)(void *to, uint32_t warp, uint32_t pc);

@@ -13,6 +13,7 @@ void *memory_allocate(struct memory *m, uint64_t bytes)
         return NULL;
     a.bytes = aligned_alloc(256, (bytes + 255) / 256 * 256);
     a.written = calloc(bytes ? bytes : 1, 1);
+    a.touched = calloc(bytes / SECTOR + 1, 1);
     m->allocation[m->count++] = a;
     return a.bytes;
 }
@@ -45,6 +46,7 @@ bool memory_free(struct memory *m, void *p)
             continue;
         free(p);
         free(m->allocation[k].written);
+        free(m->allocation[k].touched);
         m->allocation[k] = m->allocation[--m->count];
         return true;
     }
@@ -65,6 +67,13 @@ struct allocation *memory_find(struct memory *m, uint64_t address, uint64_t byte
         if (inside(&m->allocation[m->last], address, bytes))
             return &m->allocation[m->last];
     return NULL;
+}
+
+void memory_untouch(struct memory *m)
+{
+    for (uint32_t k = 0; k < m->count; k++)
+        if (m->allocation[k].touched)
+            memset(m->allocation[k].touched, 0, m->allocation[k].size / SECTOR + 1);
 }
 
 void memory_wrote(struct memory *m, uint64_t address, uint64_t bytes)
@@ -125,6 +134,7 @@ void run_load(struct warp *w, const struct instruction *i, uint32_t mask)
     const wide_lanes at = addresses(w, &i->op[1]);
     const uint32_t words = (i->bytes + 3) / 4;
     union each x[4];
+    cost_global(w, i, (const uint64_t *)&at, mask, false);
     FOR_LANES
     {
         uint32_t word[4] = {0};
@@ -142,6 +152,7 @@ void run_store(struct warp *w, const struct instruction *i, uint32_t mask)
 {
     const wide_lanes at = addresses(w, &i->op[0]);
     union each x[4];
+    cost_global(w, i, (const uint64_t *)&at, mask, true);
     for (uint32_t k = 0; k < (i->bytes + 3u) / 4; k++)
         x[k].all = register_at(w, i->op[1].index, k);
     FOR_LANES

@@ -129,6 +129,7 @@ static void read_control_code(struct instruction *i, uint64_t high)
     i->writes = high >> 46 & 7;
     i->reads = high >> 49 & 7;
     i->waits = high >> 52 & 63;
+    i->stall = high >> 41 & 15;
 }
 
 static int read_lines(struct parser *p, const char *text)

@@ -66,6 +66,7 @@ static void run_path(struct warp *w, struct path *p)
         note_issue(w, pc);
         const uint32_t mask = guarded(w, i, p->mask);
         scoreboard_issue(w, i, mask);
+        cost_issue(w, i, mask);
         if (i->control == CONTROL_NONE) {
             if (mask)
                 i->run(w, i, mask);
@@ -175,6 +176,7 @@ static void open_barrier(struct block *b)
             clocks_acquire(&b->warp[k], &b->hopper->all.next);
     }
     b->epoch++;
+    cost_barrier(b);
 }
 
 /* False: the block has ended. */
@@ -190,6 +192,7 @@ static bool advance(struct block *b)
 
 static void finish(struct block *b)
 {
+    cost_end(b);
     for (uint32_t k = 0; k < b->warps; k++) {
         free(b->warp[k].copy);
         free(b->warp[k].local);

@@ -113,6 +113,7 @@ void run_load_shared(struct warp *w, const struct instruction *i, uint32_t mask)
     const uint32_t words = (i->bytes + 3) / 4;
     union each x[4] = {{{0}}};
     uint32_t word[4] = {0}, last = UINT32_MAX;
+    cost_shared(w, i, at.lane, mask, i->bytes);
     FOR_LANES
     {
         if (!(mask >> l & 1))
@@ -132,6 +133,7 @@ void run_load_shared(struct warp *w, const struct instruction *i, uint32_t mask)
 void run_store_shared(struct warp *w, const struct instruction *i, uint32_t mask)
 {
     const union each at = {shared_addresses(w, &i->op[0])};
+    cost_shared(w, i, at.lane, mask, i->bytes);
     for (uint32_t k = 0; k < (i->bytes + 3u) / 4; k++) {
         const union each x = {register_at(w, i->op[1].index, k)};
         FOR_LANES
@@ -154,6 +156,7 @@ void run_load_matrix(struct warp *w, const struct instruction *i, uint32_t mask)
     uint16_t half[32][8];
     if (mask != ALL_LANES)
         fault(w, "LDSM by some lanes of the warp only");
+    cost_shared(w, i, at.lane, mask, 16);
     FOR_LANES
     {
         note_read(w, at.lane[l], 16);
@@ -180,6 +183,7 @@ void run_store_matrix(struct warp *w, const struct instruction *i, uint32_t mask
     uint16_t half[32][8];
     if (mask != ALL_LANES)
         fault(w, "STSM by some lanes of the warp only");
+    cost_shared(w, i, at.lane, mask, 16);
     for (uint32_t m = 0; m < 4; m++) {
         const union each x = {register_at(w, i->op[1].index, m)};
         FOR_LANES for (uint32_t e = 0; e < 2; e++)
@@ -237,6 +241,7 @@ void run_copy(struct warp *w, const struct instruction *i, uint32_t mask)
     if (w->copies == w->copy_capacity)
         w->copy =
             realloc(w->copy, (w->copy_capacity = 2 * w->copy_capacity + 16) * sizeof *w->copy);
+    cost_copy(w, i, to.lane, (const uint64_t *)&from, mask, there);
     struct copy *c = &w->copy[w->copies];
     *c = (struct copy){.mask = mask, .bytes = i->bytes, .group = w->groups};
     FOR_LANES
@@ -257,6 +262,7 @@ void run_copy_commit(struct warp *w, const struct instruction *i, uint32_t mask)
     (void)i;
     if (mask != w->live)
         fault(w, "copies are committed by some lanes of the warp only");
+    cost_commit(w);
     w->groups++;
 }
 
@@ -270,6 +276,7 @@ void run_copy_wait(struct warp *w, const struct instruction *i, uint32_t mask)
         bulk_wait(w, newest);
     if (i->op[0].index != 0)
         fault(w, "DEPBAR of a scoreboard other than SB0 is not known");
+    cost_wait(w, newest);
     for (uint32_t k = 0; k < w->copies; k++) {
         struct copy *c = &w->copy[k];
         if (c->group + newest >= w->groups) {
