@@ -35,7 +35,7 @@ class CommandTest(unittest.TestCase):
     def test_help(self):
         said = program("sass", "--help")
         self.assertEqual(said.returncode, 0)
-        for word in ("--target", "--kernel", "--counts", "--trace", "--flash-attention", "--budget", "--json",
+        for word in ("--target", "--kernel", "--counts", "--trace", "--flash-attention", "--budget", "--model", "--heads", "--json",
                      "exit codes"):
             self.assertIn(word, said.stdout)
 
