@@ -4,14 +4,10 @@
    a mark of 2 bytes, of another script, follows. */
 #include "model/tokenizer/normalize/grapheme.h"
 #include "model/tokenizer/base/unicode.h"
+#include "model/tokenizer/normalize/grapheme_classes.h"
 #include <stdbool.h>
 #include <stddef.h>
 #include <utf8proc.h>
-
-struct grapheme_range {
-    uint32_t first, last;
-};
-#include "model/tokenizer/normalize/grapheme_classes.h"
 
 enum {
     OTHER = UTF8PROC_BOUNDCLASS_OTHER,

@@ -1,6 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Written by tests/model/tokenizers/grapheme_classes.py with the Rust library tokenizers 0.23.3. */
 #pragma once
+#include <stdint.h>
+
+struct grapheme_range {
+    uint32_t first, last;
+};
+
 /* clang-format off */
 
 /* joined with what comes before */

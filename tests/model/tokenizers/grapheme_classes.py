@@ -62,7 +62,7 @@ def main():
     prepend, control = in_blocks("a", True), in_blocks("\u0301", False)
     print("/* SPDX-License-Identifier: Apache-2.0 */")
     print(f"/* Written by tests/model/tokenizers/grapheme_classes.py with the Rust library tokenizers {tokenizers.__version__}. */")
-    print("#pragma once\n/* clang-format off */")
+    print("#pragma once\n#include <stdint.h>\n\nstruct grapheme_range {\n    uint32_t first, last;\n};\n\n/* clang-format off */")
     table("new_extend", "joined with what comes before", {c for c in extend if not utf8proc_joins(library, 0x61, c)})
     table("new_prepend", "joined with what follows", {c for c in prepend if not utf8proc_joins(library, c, 0x61)})
     table("new_control", "joined with nothing", {c for c in control if utf8proc_joins(library, c, 0x301)})
