@@ -6,7 +6,7 @@
 #include "masks/request.h"
 #include <stddef.h>
 
-/* What scipy.sparse.save_npz writes (csr, csc, coo, bsr): query i sees key j where the entry (i, j) is stored and not 0, in
+/* A matrix as scipy.sparse.save_npz writes it (csr, csc, coo, bsr): query i sees key j where the entry (i, j) is stored and not 0, in
    one of its places where it is stored several times. Null with *e set where the bytes are something else. */
 struct mask *sparse_parse(const uint8_t *bytes, uint64_t size, const char *name,
                           struct error *e);

@@ -46,7 +46,7 @@ void row_random(const struct call *c, uint32_t i, struct clip clip, struct runs 
     }
 }
 
-/* Of more than half the keys, those that are left out are drawn. */
+/* Draws of a row: the inactive keys where more than half of them are active, else the active ones. */
 static uint32_t n_drawn(const struct call *c)
 {
     uint32_t k = (uint32_t)c->whole[0];

@@ -2,10 +2,17 @@
 #include "model/arch/arch.h"
 #include <string.h>
 
+/* clang-format off */
 static const struct arch *const all[] = {
-    &arch_bert,  &arch_camembert, &arch_distilbert,  &arch_modernbert,
-    &arch_mpnet, &arch_roberta,   &arch_xlm_roberta,
+    &arch_bert,
+    &arch_camembert,
+    &arch_distilbert,
+    &arch_modernbert,
+    &arch_mpnet,
+    &arch_roberta,
+    &arch_xlm_roberta,
 };
+/* clang-format on */
 
 const struct arch *arch_find(const char *model_type)
 {

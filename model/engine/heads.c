@@ -33,7 +33,8 @@ static int need(const struct engine *g, uint32_t parts, struct error *e)
                : error_set(e, ERROR_INPUT, "the engine was loaded without this head");
 }
 
-/* What stands before the last product: the pooler where rows are pooled, or what all heads share. */
+/* The part of a head before its last product: the pooler where rows are pooled, or the dense layer and norm that all heads
+   share. */
 static struct head head_before(const struct engine *g, const struct linear *last, bool pooled)
 {
     const struct encoder *c = g->encoder;

@@ -283,7 +283,7 @@ class ArchitectureCase(unittest.TestCase):
         (folder / "config.json").write_text('{"model_type": "other"}', encoding="utf-8")
         done = subprocess.run([self.toy.tree / "build/tools/maskbert/maskbert", "info", folder], capture_output=True, text=True, check=False)
         self.assertEqual(done.returncode, 2)
-        self.assertIn("bert, distilbert or toy is expected", done.stderr)
+        self.assertIn("bert, camembert, distilbert, modernbert, mpnet, roberta, xlm-roberta or toy is expected", done.stderr)
 
     def test_results_and_gradients(self):
         for program in ("model/model_encoder_test", "train/train_gradients_test"):

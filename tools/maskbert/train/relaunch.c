@@ -154,7 +154,8 @@ static int greet(struct meeting *m, uint64_t command, struct error *e)
     const int s = accept4(m->listener, NULL, NULL, SOCK_CLOEXEC);
     if (s < 0 || read(s, &h, sizeof h) != (ssize_t)sizeof h || h.rank >= m->of->size ||
         !h.rank || m->other[h.rank].fd >= 0)
-        return error_set(e, ERROR_UNAVAILABLE, "%s: a process that is none of its ranks",
+        return error_set(e, ERROR_UNAVAILABLE,
+                         "%s: a process connected that is not one of its ranks",
                          m->of->launcher);
     m->other[h.rank] = (struct pollfd){s, POLLIN, 0};
     return h.command == command
@@ -238,7 +239,7 @@ static int lead_all(const struct relaunch *r, const struct command *c, uint64_t 
     for (uint32_t k = 1; k < r->size; k++)
         if (m.other[k].fd >= 0) {
             if (write(m.other[k].fd, &code, 1) < 0)
-                errno = 0; /* it is gone: nobody to tell */
+                errno = 0; /* it has ended and needs no exit code */
             close(m.other[k].fd);
         }
     close(m.listener);

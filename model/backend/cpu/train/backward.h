@@ -78,7 +78,7 @@ struct backward {
     struct tail_arrays tail;
 };
 
-/* What the last layer's rest is computed for, and all that its batch points to. */
+/* The rows that the last layer computes after its attention, as a batch, and the structs that this batch points to. */
 struct tail {
     struct batch_tail is;
     struct layer_tape layer;

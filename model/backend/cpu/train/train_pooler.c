@@ -75,7 +75,7 @@ static const struct linear *first_of(const struct labels *n)
     return shares(n) ? &n->p->c->words_dense : &n->p->c->pooler;
 }
 
-/* What the linear reads is of f32 here; what the tape keeps is of the dtype. */
+/* The linear's input is f32 here; the tape's is of the model's dtype. */
 static void normalise(const struct labels *n)
 {
     const struct label_arrays *a = &n->b->labels;
