@@ -270,6 +270,13 @@ static void test_gpu_damage(void **state)
     end_gpu();
 }
 
+/* From what another build's turn kept, and back; none is no fault. */
+static void copy_kernels(const char *line)
+{
+    if (system(line))
+        fputs("kernels are compiled anew\n", stderr);
+}
+
 int main(int argc, char **argv)
 {
     void *every_level = getenv("MASKC_ALL_CASES"); /* tools/test --long; null: fewer */
@@ -279,16 +286,21 @@ int main(int argc, char **argv)
         cmocka_unit_test(test_refused),   cmocka_unit_test_prestate(test_gpu, every_level),
         cmocka_unit_test(test_gpu_use),   cmocka_unit_test(test_gpu_damage),
     };
-    if (argc != 3 || !realpath(argv[2], fakes))
-        return fputs("usage: calibrate_test MASKC FOLDER, where the fake libcuda.so.1 and "
-                     "libnvrtc.so are\n",
-                     stderr),
+    if (argc != 4 || !realpath(argv[2], fakes))
+        return fputs(
+                   "usage: calibrate_test MASKC FAKES KERNELS: the folders of the fake "
+                   "libcuda.so.1 and libnvrtc.so, and of kernels that a test before compiled\n",
+                   stderr),
                2;
     shell_start(argv[1]);
     shell_compile_at("-O1"); /* at -O0 the probes run for longer than that saves */
-    if (!every_level)        /* fewer to compile for */
+    setenv("KERNELS", argv[3], 1);
+    copy_kernels(
+        "mkdir -p \"$KERNELS\" ../cache/maskc && cp \"$KERNELS\"/* ../cache/maskc 2>/dev/null");
+    if (!every_level) /* fewer to compile for */
         setenv("MASKC_MAX_CPU", "x86-64-v3", 1);
     int code = cmocka_run_group_tests(tests, NULL, NULL);
+    copy_kernels("rm -f ../cache/maskc/calibration-* && cp ../cache/maskc/* \"$KERNELS\"");
     shell_stop();
     return code;
 }

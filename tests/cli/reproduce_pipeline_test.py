@@ -50,7 +50,7 @@ class InputTest(toy.Scratch):
         out = self.folder / "out"
         for says, *arguments in (("--minutes", "--minutes", 0), ("--minutes", "--minutes", "nan"), ("--minutes", "--minutes", "x"),
                                  ("--size 2x100x12", "--size", "2x100x12"), ("--size 2x192x8", "--size", "2x192x8"), ("--size", "--size", "tiny"),
-                                 ("no such file", "--text", self.folder / "none"), ("below 0.5", "--held-out", 0.5), ("--batch", "--batch", -1),
+                                 ("no such file", "--text", self.folder / "none"), ("below 0.5", "--held-out", 0.5), ("--lengths", "--lengths", "512,4"), ("--batch", "--batch", -1),
                                  ("--dtype", "--dtype", "f64"), ("--page", "--page", self.folder / "none/X.md"), ("--page", "--page", self.folder / "x.txt")):
             self.refused(says, "dam", "-o", out, *arguments)
         self.refused("-o", "dam")
@@ -148,7 +148,8 @@ class PipelineTest(toy.Scratch):
         (results / "plan.json").write_text(json.dumps({"dense": 12, "p": 3, "dam": 3, "row": 2, "rows": 3, "minutes": 1, "p_runs": 1, "dam_runs": 2}))
         toy.write_text(self.folder / "text.txt")
         return [sys.executable, ROOT / "tools/reproduce", "dam", "--minutes", str(minutes), "-o", folder, "--text", self.folder / "text.txt",
-                "--size", "1x192x12", "--vocabulary", "90", "--batch", "2", "--held-out", "0.05", "--rows", "3", "--build", BUILD]
+                "--size", "1x192x12", "--vocabulary", "90", "--batch", "2", "--held-out", "0.05", "--rows", "3",
+                "--lengths", "160,256", "--build", BUILD]
 
     @staticmethod
     def losses(folder):
@@ -204,7 +205,7 @@ class PipelineTest(toy.Scratch):
         for name in re.findall(r"\]\((pictures/[^)]*)\)", page):
             self.assertTrue((folder / name).stat().st_size, name)
         self.assertIn("## Left out", page)
-        for n in (512, 2048):
+        for n in (160, 256):
             self.assertIn(f"training step, n = {n}", page)
             self.assertIn(f"training step, n = {n}", done.stdout)
         self.assertEqual((folder / "pictures/film.png").exists(), (folder / "pictures/loss.png").exists())

@@ -105,8 +105,6 @@ CASES = [
     ("tiny", config(2, 128, 2), 0.2, None, None),
     ("tiny sparsegen", config(2, 128, 2), 0.2, None, -4),
     ("tiny longformer", config(2, 128, 2), 0.2, "longformer(5,2)", None),
-    ("tiny longformer sparsegen", config(2, 128, 2), 0.2, "longformer(5,2)", -2),
-    ("tiny sparsegen near 1", config(2, 128, 2), 0.2, None, 0.5),
     ("mini sparsegen near 1", config(2, 256, 4), 0.1, "longformer(5,2)", 0.5),
     ("tiny longformer sparsegen=-1", config(2, 128, 2), 0.2, "longformer(5,2)", -1),
     ("mini per head", config(2, 256, 4), 0.1, "heads", None),

@@ -8,7 +8,6 @@ import arrays
 
 MASK = "dam-s-1e-3"
 GALLERY = "dam-s-example"
-LENGTHS = (512, 2048)
 ROUNDS = 2  # dense, masked, dense, masked
 TEXT_BYTES = 4_000_000
 
@@ -27,7 +26,7 @@ def is_in_gallery(d):
 
 def attention(d):
     options = ["--head-dim", d.s.head_dim, "--dtype", d.s.dtype, "--seconds", d.bench_seconds(0.5), *d.trainer.threads()]
-    timed = d.programs.json("maskc", "bench", mask_file(d), "-n", ",".join(map(str, LENGTHS)), *options)["results"]
+    timed = d.programs.json("maskc", "bench", mask_file(d), "-n", ",".join(map(str, d.s.lengths)), *options)["results"]
     return {"mask": MASK, "times": [{n: r[n] for n in ("length", "pass", "median_s", "dense_s", "speedup")} for r in timed]}
 
 
@@ -37,7 +36,7 @@ def steps_of_a_run(minutes):
 
 def training(d):
     """Medians over the steps of all rounds, and of each round's own ratio."""
-    return {"mask": MASK, "lengths": [measure(d, n) for n in LENGTHS]}
+    return {"mask": MASK, "lengths": [measure(d, n) for n in d.s.lengths]}
 
 
 def measure(d, n):

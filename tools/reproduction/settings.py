@@ -43,20 +43,28 @@ class Settings:
     head_dim: int = 16
     vocabulary: int = 1000
     held_out: float = 0.002
+    lengths: tuple = (512, 2048)
 
     def kept(self):
-        """What must not change in a later call; --minutes, --threads, --rows, --note and --page may."""
+        """What must not change in a later call; --minutes, --threads, --rows, --lengths, --note and --page may."""
         names = ("size", "batch", "dtype", "seed", "text", "vocabulary", "held_out")
         return {name: getattr(self, name) for name in names}
 
 
 def whole(text):
-    if not text.isdigit() or not 0 < int(text) < 2**20:
+    if not text.isdigit() or not 0 < int(text) < 2**24:
         raise ValueError
     return int(text)
 
 
 whole.__name__ = "whole number from 1"
+
+
+def lengths(text):
+    return tuple(whole(x) for x in text.split(","))
+
+
+lengths.__name__ = "N,N"
 
 
 def add_options(p, above_zero):
@@ -72,6 +80,7 @@ def add_options(p, above_zero):
     p.add_argument("--seed", type=int, default=0, metavar="S", help="of the weights, the order and the masks (default 0)")
     p.add_argument("--threads", type=whole, default=0, metavar="N", help="threads (default: all)")
     p.add_argument("--rows", type=whole, default=0, metavar="N", help="only the first N rows of the table (default: all that have time)")
+    p.add_argument("--lengths", type=lengths, default=(512, 2048), metavar="N,N", help="longer sequences to time dam-s at (default 512,2048)")
     p.add_argument("--note", default="", metavar="TEXT", help="a sentence for the page: on which machine, beside what")
     p.add_argument("--page", type=pathlib.Path, metavar="FILE.md", help="write the page there, too")
 
@@ -88,6 +97,8 @@ def from_options(o):
     dim = head_dim(o.size)
     if o.held_out and o.held_out >= 0.5:
         raise Fatal(2, f"--held-out {o.held_out:g}: a share below 0.5 is expected")
+    if min(o.lengths) < 8:
+        raise Fatal(2, "--lengths: 8 or more are expected")
     if o.text and not o.text.is_file():
         raise Fatal(2, f"--text {o.text}: no such file")
     if o.page and (o.page.suffix != ".md" or not o.page.parent.is_dir()):
@@ -96,7 +107,7 @@ def from_options(o):
         raise Fatal(2, f"{o.output}: a folder is expected")
     held_out = o.held_out or begun_with(o.output, "held_out") or (0.002 if o.minutes >= 20 else 0.05)
     return Settings(o.output.resolve(), o.minutes, o.size, o.batch, o.dtype, o.seed, o.threads, str(o.text.resolve()) if o.text else "",
-                    o.page.resolve() if o.page else None, o.rows, o.note.strip(), head_dim=dim, vocabulary=o.vocabulary, held_out=held_out)
+                    o.page.resolve() if o.page else None, o.rows, o.note.strip(), head_dim=dim, vocabulary=o.vocabulary, held_out=held_out, lengths=o.lengths)
 
 
 def begun_with(folder, name):

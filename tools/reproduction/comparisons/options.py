@@ -5,6 +5,7 @@ import hashlib
 import pathlib
 
 from programs import Fatal, read_json, write_json
+from settings import lengths, whole
 
 from . import folders
 
@@ -65,22 +66,6 @@ def digest(model):
         if path.is_file():
             found.update(path.read_bytes())
     return found.hexdigest()[:16]
-
-
-def whole(text):
-    if not text.isdigit() or not 0 < int(text) < 2**24:
-        raise ValueError
-    return int(text)
-
-
-whole.__name__ = "whole number from 1"
-
-
-def lengths(text):
-    return tuple(whole(x) for x in text.split(","))
-
-
-lengths.__name__ = "N,N"
 
 
 def add_options(p, command, above_zero):
