@@ -57,9 +57,11 @@ void device_check(const struct bert_case *c, enum element dtype, double worst, d
     engine_destroy(g);
 }
 
-/* Norms that come first are one case here, in f32. */
+/* Norms that come first are one case here, in f32. "emulated" has every second case: "cuda" runs the same kernels for all. */
 static bool is_checked(const struct bert_case *c)
 {
+    if (!strcmp(device_name, "emulated") && (c - bert_cases) % 2)
+        return false;
     return !c->type || c->layers > 1;
 }
 

@@ -177,6 +177,10 @@ FAKE(cuLaunchKernel, struct cu_function *function, unsigned grid_x, unsigned gri
 /* A capture forbids it: something of the driver's own may have to happen. */
 static int captures_now;
 
+enum {
+    POISONED = 1 << 20
+}; /* more than any array of the tests' models; the product library's own is longer */
+
 FAKE(cuMemAlloc_v2, cu_pointer *pointer, size_t bytes)
 {
     INSIDE;
@@ -186,7 +190,7 @@ FAKE(cuMemAlloc_v2, cu_pointer *pointer, size_t bytes)
     void *p = aligned_alloc(256, bytes);
     if (!p)
         return fail(OUT_OF_MEMORY);
-    memset(p, 0xff, bytes);
+    memset(p, 0xff, bytes < POISONED ? bytes : POISONED);
     fake_gpu.allocations++;
     *pointer = (cu_pointer)(size_t)p;
     return 0;
