@@ -270,7 +270,7 @@ static void test_gpu_damage(void **state)
     end_gpu();
 }
 
-/* From what another build's turn kept, and back; none is no fault. */
+/* Copies compiled kernels from the folder that the builds share, or back to it. The folder may be empty. */
 static void copy_kernels(const char *line)
 {
     if (system(line))

@@ -57,7 +57,7 @@ void device_check(const struct bert_case *c, enum element dtype, double worst, d
     engine_destroy(g);
 }
 
-/* Norms that come first are one case here, in f32. "emulated" has every second case: "cuda" runs the same kernels for all. */
+/* True if the case runs on the device under test. "emulated" runs every second case: "cuda" runs the same kernels for all of them. */
 static bool is_checked(const struct bert_case *c)
 {
     if (!strcmp(device_name, "emulated") && (c - bert_cases) % 2)

@@ -179,7 +179,7 @@ static int captures_now;
 
 enum {
     POISONED = 1 << 20
-}; /* more than any array of the tests' models; the product library's own is longer */
+}; /* bytes filled with NaN: more than any array of the tests' models, less than the workspace of cuBLASLt */
 
 FAKE(cuMemAlloc_v2, cu_pointer *pointer, size_t bytes)
 {

@@ -313,7 +313,7 @@ def main():
             make_model(folder, lines)
         if a.google:
             print(f"Google's rules, Unicode {unicodedata.unidata_version}")
-            for lower, every in ((True, 1), (False, 3)):  # the second only leaves a step out
+            for lower, every in ((True, 1), (False, 3)):  # cased text only skips a step
                 lines = lines[::every]
                 write_lines(path, lines)
                 json.dump({"do_lower_case": lower}, open(f"{folder}/tokenizer_config.json", "w"))
