@@ -2,14 +2,22 @@
 # SPDX-License-Identifier: Apache-2.0
 """Draws the first table that tools/peers printed into a page: python3 plot_table.py PAGE.md OUT.png [LENGTH]
 
-For each mask of that length (2048 by default) the time of forward and backward together: ours, the best other way that
-computes the mask, and PyTorch's dense attention, which computes none. Needs matplotlib.
+For each mask of that length (2048 by default) the time of forward and backward together: ours, the fastest PyTorch call that
+computes the mask, and PyTorch's dense attention, which computes no mask. Needs matplotlib, as maskc.figures does, which draws.
 """
+import json
+import pathlib
 import re
+import subprocess
 import sys
 
+FIGURES = pathlib.Path(__file__).resolve().parents[2] / "runtime/python/maskc/figures"
 ROW = re.compile(r"^(\S+) +([\d.]+) % +(\d+) +(\w+) +(forward|both) +([\d.]+) +([\d.]+) ")
-WAYS = (("maskc", "#1f77b4"), ("best other way with this mask", "#ff7f0e"), ("dense PyTorch, no mask", "#c0c0c0"))
+WAYS = ("maskc", "PyTorch with the mask, its fastest way", "PyTorch dense, without a mask")
+MASKS = (("star", "star: neighbours and the first token"), ("logsparse", "logsparse: distances 0, 1, 2, 4, .."),
+         ("longformer", "longformer(w,g): distances up to w, g global tokens"), ("fixed", "fixed(l,c): blocks of l, and the last c columns of each"),
+         ("strided", "strided(l): distances up to l and its multiples"), ("bigbird", "bigbird(w,g,r): distances up to w, g global tokens, r random keys a query"),
+         ("dam", "dam-near, dam-scattered: few distances, as masks learn them, close by or wide apart, and the first and last token"))
 
 
 def tables(text):
@@ -25,24 +33,15 @@ def tables(text):
     return [(device, rows) for device, rows in found if rows]
 
 
-def draw(device, rows, length, path):
-    import matplotlib
-    matplotlib.use("Agg")
-    from matplotlib import pyplot
-    here = sorted(((k[0], v) for k, v in rows.items() if k[1] == length), key=lambda r: -r[1][3])
-    figure, ax = pyplot.subplots(figsize=(8, 3.6), layout="constrained")
-    for k, (name, color) in enumerate(WAYS):
-        times = [(v[1], v[1] * v[3], v[2])[k] for _, v in here]
-        ax.bar([m + (k - 1) / 4 for m in range(len(here))], times, 1 / 4, label=name, color=color)
-    for m, (_, v) in enumerate(here):
-        ax.annotate(f"{v[3]:.0f} x", (m - 1 / 4, v[1]), ha="center", va="bottom", fontsize=8)
-    ax.set_yscale("log")
-    ax.set_ylim(bottom=1)
-    ax.set_ylabel("ms, forward and backward")
-    ax.set_xticks(range(len(here)), [f"{mask}\n{v[0]} % off" for mask, v in here], fontsize=7)
-    ax.set_title(f"n={length}, 12 heads of 64, bf16; {device.split(';')[0]}", fontsize=9)
-    ax.legend(fontsize=8, ncols=3, loc="lower center", bbox_to_anchor=(0.5, -0.34), frameon=False)
-    figure.savefig(path, dpi=120, metadata={"Software": None})
+def content(device, rows, length):
+    """JSON of maskc.figures: a row a mask, the fastest first."""
+    here = sorted(((k[0], v) for k, v in rows.items() if k[1] == length), key=lambda r: r[1][1])
+    times = [(ours, ours * best, dense) for _, (_, ours, dense, best) in here]
+    known = "; ".join(words for name, words in MASKS if any(mask.startswith(name) for mask, _ in here))
+    return {"title": f"Time of attention, forward and backward, n = {length}", "x": {"label": "time (ms)", "scale": "log"},
+            "rows": [{"name": f"{mask}, sparsity {v[0]:.1f} %", "said": f"{v[3]:.0f} \N{MULTIPLICATION SIGN}"} for mask, v in here], "said": "faster",
+            "series": [{"name": name, "values": [t[k] for t in times]} for k, name in enumerate(WAYS)],
+            "note": f"faster: time of PyTorch with the mask / time of maskc. Sparsity: share of entries off. 12 heads of 64, bf16, batch 1, medians. {device}.\n{known}."}
 
 
 def main():
@@ -55,8 +54,7 @@ def main():
     if not found:
         print(f"{sys.argv[1]}: no table of tools/peers with n={length} in it", file=sys.stderr)
         return 2
-    draw(*found[0], length, sys.argv[2])
-    return 0
+    return subprocess.run([sys.executable, FIGURES, "dots", "-o", sys.argv[2]], input=json.dumps(content(*found[0], length)), text=True, check=False).returncode
 
 
 if __name__ == "__main__":

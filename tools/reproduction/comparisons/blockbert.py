@@ -79,8 +79,14 @@ def timed(c, n):
         for _ in range(ROUNDS):
             for v in rows(c):
                 times[v.name] += step_times(c, v, n)
-        return {"steps": {name: statistics.median(t) for name, t in times.items()}}
-    return c.once(f"steps-n{n}", action)["steps"]
+        return {"steps": {name: statistics.median(t) for name, t in times.items()}, "each": times}
+    return c.once(f"steps-n{n}", action)
+
+
+def spread(found, name):
+    """Of the steps of a mask; None where they are not kept."""
+    each = found.get("each", {}).get(name, [])
+    return statistics.stdev(each) if len(each) > 1 else None
 
 
 def pretrain(c, v, n, run, *how):
@@ -111,13 +117,13 @@ def perplexity(c, v, n):
 def steps_for_perplexity(c, n):
     """As the time allows at dense's measured step; noted once."""
     share = c.s.minutes * 60 * SHARE / (len(c.s.lengths) * len(rows(c)))
-    return c.once(f"perplexity-steps-n{n}", lambda: {"steps": max(STEPS, int(share / timed(c, n)["dense"]))})["steps"]
+    return c.once(f"perplexity-steps-n{n}", lambda: {"steps": max(STEPS, int(share / timed(c, n)["steps"]["dense"]))})["steps"]
 
 
 # ---- what it says
 def facts(c):
     """{(mask, n): numbers}, of what is there."""
-    return {(v.name, n): {**measured(c, v, n), "step_s": timed(c, n)[v.name], "perplexity": perplexity(c, v, n)["perplexity"], "sparsity": c.masks.sparsity(v, n)}
+    return {(v.name, n): {**measured(c, v, n), "step_s": timed(c, n)["steps"][v.name], "spread_s": spread(timed(c, n), v.name), "perplexity": perplexity(c, v, n)["perplexity"], "sparsity": c.masks.sparsity(v, n)}
             for n in c.s.lengths for v in rows(c)}
 
 
@@ -131,8 +137,26 @@ def note(c, gathered):
     steps = ", ".join(f"n = {n}: {steps_for_perplexity(c, n)}" for n in c.s.lengths)
     return (f"\n{TOKENS} tokens a step and a pass. Memory: `maskbert memory --measure`; attention keeps no n x n scores under any mask, dense included. Step: median of {ROUNDS} runs of {STEPS} steps, masks one after the other. Pass: "
             f"`maskbert bench`, beside dense in the same process. Perplexity: of held-out masked words, after further steps under the mask from the same model ({steps}).\n\n"
-            + table.markdown(lines) + "\nQuestion answering: questions with an answer, their texts joined with others to fill "
+            + table.markdown(lines) + memory_text(found) + "\nQuestion answering: questions with an answer, their texts joined with others to fill "
             f"{100 * long_text.FILLED:.0f} % of n.\n")
+
+
+def memory_text(found):
+    """In place of a figure whose bars would be equal."""
+    if not alike(found):
+        return ""
+    least, most = (f([x["memory"]["total"] / 2**20 for x in found.values()]) for f in (min, max))
+    return f"\nA training step needs as much memory under every mask, {least:.0f} to {most:.0f} MiB: no figure is drawn of it.\n"
+
+
+def alike(found):
+    """Is the memory of every mask within 2 percent of dense's at that length?"""
+    return all(abs(f["memory"]["total"] / found["dense", n]["memory"]["total"] - 1) < 0.02 for (_, n), f in found.items())
+
+
+def numbers(c):
+    """Of facts(), what figures show, for table.json."""
+    return [{"mask": name, "n": n, **{k: f[k] for k in ("memory", "step_s", "spread_s", "sparsity")}} for (name, n), f in facts(c).items()]
 
 
 def smaller_than_dense(each):
@@ -164,11 +188,22 @@ def judge(c, gathered):
             ordering.judge("BlockBERT Table 3", "Blocks answer better than fixed sparse attention", gathered, every, [(n, r.name) for n in names for r in rows(c) if r.group == "fixed"], "above")]
 
 
-def draw(c, gathered, figures):
-    found = facts(c)
-    for what, label, pick in (("step", "training step (ms)", lambda f: 1e3 * f["step_s"]), ("memory", "memory of a training step (MiB)", lambda f: f["memory"]["total"] / 2**20)):
-        figures.draw(f"blocks-{what}", f"Blocks: {label}", "bars", {"title": f"Blocks: {label}", "y": {"label": label}, "groups": [f"n = {n}" for n in c.s.lengths], "methods": [
-            {"name": v.name, "values": [pick(found[v.name, n]) for n in c.s.lengths]} for v in rows(c)]})
-    def one(task, metric, levels):
-        drawing.bars(figures, f"blocks-{task.name}", f"Questions on texts of {task.length} tokens", f"{metric} (%)", [(label, row[task.name]) for label, row in gathered.items()])
+def draw(c, gathered, figures, kept=None):
+    """kept: of table.json, what numbers() gave."""
+    found = {(f["mask"], f["n"]): f for f in kept or numbers(c)}
+    names, lengths = list(dict.fromkeys(name for name, _ in found)), list(dict.fromkeys(n for _, n in found))
+    for what, label, pick in (("step", "time of a training step (ms)", lambda f: 1e3 * f["step_s"]), ("memory", "memory of a training step (MiB)", lambda f: f["memory"]["total"] / 2**20)):
+        if what == "memory" and alike(found):
+            continue
+        spreads = {name: [1e3 * s if what == "step" and (s := found[name, n].get("spread_s")) else None for n in lengths] for name in names}
+        figures.draw(f"blocks-{what}", f"Blocks: {label}", "bars", {
+            "title": f"Masks of blocks: {label}", "y": {"label": label}, "groups": [f"n = {n}" for n in lengths],
+            "methods": [{"name": drawing.mask_name(name), "values": [pick(found[name, n]) for n in lengths], "deviations": spreads[name]} for name in names],
+            "note": "\n".join(filter(None, [f"{TOKENS} tokens a step; n: length of a sequence. Step: median of {ROUNDS * (STEPS - 1)}. {drawing.masks_are(names)}", c.s.note]))})
+    def one(task, metric, baselines):
+        dense = drawing.dense_level(gathered, task)
+        rows = [{"name": drawing.mask_name(x), "said": f"{row[task.name]['sparsity'] or 0:.1f}"} for x, row in gathered.items()]
+        drawing.dots(figures, f"blocks-{task.name}", f"Questions on texts of {task.length} tokens", {"label": drawing.score(task, metric)}, rows,
+                     [("mask", [row[task.name] for row in gathered.values()], {})], levels=[*dense, *baselines], said="sparsity (%)",
+                     note=drawing.about(c, task, [row[task.name] for row in gathered.values()], drawing.masks_are(gathered), drawing.shaded(dense)))
     drawing.each_task(c, gathered, one)

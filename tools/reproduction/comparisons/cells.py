@@ -52,6 +52,11 @@ class Cells:
             made, self.dev[task.name] = folders.sample(task, self.s.dev, self.s.folder / "tasks" / task.name)
             self.tasks.append(made)
 
+    def model_text(self):
+        """Its sizes, for notes of figures."""
+        c = self.models.config()
+        return f"{c['num_hidden_layers']}x{c['hidden_size']}x{c['num_attention_heads']} (layers x hidden size x heads)" if "num_hidden_layers" in c else ""
+
     # ---- results
     def path(self, key):
         return self.folder / f"{STAGE.sub('_', key)}.json"

@@ -139,7 +139,8 @@ def finish(c, comparison, rows):
     text = compose(c, comparison, rows, gathered, verdicts, left_out)
     write_whole(c.s.folder / "table.md", text + figures.markdown())
     write_json(c.s.folder / "table.json", {"command": c.s.command, "settings": shown_settings(c.s), "examples": c.examples, "rows": {v.label: {"group": v.group, "tasks": gathered[v.label]} for v in rows},
-                                           "baselines": c.s.baselines, "verdicts": verdicts, "left_out": left_out, "note": comparison.note(c, gathered), "remark": c.s.note})
+                                           "baselines": c.s.baselines, "verdicts": verdicts, "left_out": left_out, "note": comparison.note(c, gathered), "remark": c.s.note,
+                                           "model": c.model_text(), "numbers": comparison.numbers(c) if hasattr(comparison, "numbers") else None})
     if c.s.page:
         publish.write(c.s.page, c.s.command, [x.TITLE for x in COMPARISONS.values()], text + figures.markdown(), c.s.folder, figures.made)
     return text.rstrip("\n")

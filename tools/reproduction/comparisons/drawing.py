@@ -3,10 +3,11 @@
 import json
 import os
 import pathlib
+import re
 import subprocess
 import sys
 
-from . import table
+from . import ordering, table
 
 MODULE = pathlib.Path(__file__).resolve().parents[3] / "runtime/python/maskc/figures"
 
@@ -25,7 +26,7 @@ class Figures:
             return
         self.folder.mkdir(parents=True, exist_ok=True)
         path = self.folder / f"{name}.svg"
-        done = subprocess.run([str(x) for x in self.command(kind, "-o", path)], input=json.dumps(content).encode(), capture_output=True, check=False)
+        done = subprocess.run([str(x) for x in self.command(kind, "-o", path, "--columns", "1")], input=json.dumps(content).encode(), capture_output=True, check=False)
         if done.returncode == 0:
             self.made[path.name] = title
             return
@@ -41,35 +42,93 @@ class Figures:
         return "".join(f"\n![{title}](figures/{name})\n\n{title}\n" for name, title in self.made.items())
 
 
+# ---- words ----
+
+TASKS = {"section": "which section of the archive a package is in, by its description", "synopsis": "whether a synopsis belongs to a description",
+         "endings": "which of four endings follows", "subject": "where in a text the subject of its synopsis is, or nowhere"}
+BASELINES = {"majority": "majority", "bag-of-words": "bag of words"}
+MASKS = (("longformer", "longformer: distances up to 5, 2 global tokens"), ("fixed", "fixed: blocks of 4, and the last column of each"),
+         ("strided", "strided: distances up to 4, and its multiples"), ("bigbird", "bigbird: distance 1, 2 global tokens, 2 random keys a query"),
+         ("star", "star: neighbours and the first token"), ("logsparse", "logsparse: distances 0, 1, 2, 4, .., 64"),
+         ("blockbert", "k blocks, heads a:b:..: a heads see their own of k blocks, b another one"), ("fairseq", "fairseq-fixed: blocks of 128, and the last 32 columns of each"),
+         ("learned", "learned: by a run of maskbert pretrain"))
+P_IS = "P: probability, learned in pre-training, that an entry is on."
+BAND = f"Shaded: differences to dense that are within chance ({ordering.TIMES} standard errors, over seeds and examples)."
+
+
+def score(task, metric):
+    """Label of an axis."""
+    return {"f1": "F1", "exact_match": "exact match"}.get(metric, metric) + f" on task {task.name} (%)"
+
+
+def mask_name(label):
+    """blockbert-2 10:2 (here 3:1) is 2 blocks, heads 3:1."""
+    found = re.fullmatch(r"blockbert-(\d) ([\d:]+)(?: \(here ([\d:]+)\))?", label)
+    return f"{found[1]} blocks, heads {found[3] or found[2]}" if found else label.replace(" (SparseBERT)", "")
+
+
+def masks_are(labels):
+    return "; ".join(words for name, words in MASKS if any(label.startswith(name) for label in labels)) + "."
+
+
+def about(c, task, entries, *words):
+    """The note of a figure: names, the model, the examples, the seeds."""
+    found = [e for e in entries if e["mean"] is not None]
+    seeds = sorted({e["seeds"] for e in found})
+    count = f"{seeds[0]}" if len(seeds) == 1 else f"{seeds[0]} to {seeds[-1]}"
+    model = f"Model: {c.model_text()}, n = {task.length}, " if c.model_text() else f"n = {task.length}, "
+    made = f"fine-tuned on {found[0]['examples']} examples, judged by {found[0]['dev']}; {count} seed{'s' * (seeds != [1])} a point."
+    task_is = f"Task {task.name}: {TASKS[task.name]}." if task.name in TASKS else f"Task {task.name}."
+    return "\n".join(filter(None, [task_is, " ".join(filter(None, words)), model + made]))
+
+
+# ---- numbers ----
+
 def point(x, e):
     """[x, mean, deviation], in percent."""
     return [x, e["mean"]] + ([e["deviation"]] if e["deviation"] is not None else [])
 
 
-def lines(figures, name, title, axes, series, levels=()):
-    """series: (name, points); those without points are left out."""
-    series = [{"name": n, "points": points} for n, points in series if points]
+def level(name, value, band=None):
+    return {"name": f"{name}: {value:.1f}", "value": value, **({"band": band} if band else {})}
+
+
+def dense_level(gathered, task, label="dense", name="dense"):
+    """With what chance may put between it and another row of as many seeds and examples."""
+    e = gathered[label][task.name]
+    if e["mean"] is None:
+        return []
+    found = ordering.difference(gathered, label, label, task.name)
+    return [level(name, e["mean"], found and found[1])]
+
+
+def shaded(levels):
+    return BAND if any("band" in x for x in levels) else ""
+
+
+def lines(figures, name, title, axes, series, **more):
+    """axes: of x and y; series: dictionaries of the kind; those without points are left out."""
+    series = [x for x in series if x["points"]]
     if series:
-        figures.draw(name, title, "lines", {"title": title, "x": {"label": axes[0]}, "y": {"label": axes[1]}, "series": series,
-                                            "levels": [{"name": n, "value": v} for n, v in levels if v is not None]})
+        figures.draw(name, title, "lines", {"title": title, "x": axes[0], "y": axes[1], "series": series, **more})
 
 
-def bars(figures, name, title, label, rows, levels=()):
-    """rows: (name, entry), one task."""
-    rows = [(n, e) for n, e in rows if e["mean"] is not None]
-    if rows:
-        least = min(e["mean"] - (e["deviation"] or 0) for _, e in rows)
-        most = max(e["mean"] for _, e in rows)
-        levels = [(n, v) for n, v in levels if v <= most + (most - least)]  # others would leave no room for the rows
-        y = {"label": label, "least": max(0.0, 5 * (least // 5) - 5)}
-        figures.draw(name, title, "bars", {"title": title, "y": y, "levels": [{"name": n, "value": v} for n, v in levels], "methods": [
-            {"name": n, "values": [e["mean"]], "deviations": [e["deviation"]]} for n, e in rows]})
+def dots(figures, name, title, axis, rows, series, **more):
+    """rows: dictionaries of the kind; series: (name, [entry or None of each row], more fields)."""
+    kept = [r for r in range(len(rows)) if any(es[r] and es[r]["mean"] is not None for _, es, _ in series)]
+    found = []
+    for label, entries, fields in series:
+        entries = [entries[r] if entries[r] and entries[r]["mean"] is not None else None for r in kept]
+        if any(entries):
+            found.append({"name": label, "values": [e and e["mean"] for e in entries], "deviations": [e and e["deviation"] for e in entries], **fields})
+    if found:
+        figures.draw(name, title, "dots", {"title": title, "x": axis, "rows": [rows[r] for r in kept], "series": found, **more})
 
 
 def each_task(c, gathered, draw):
-    """draw(task, metric, levels) for each task that has a score; levels are dense and the baselines."""
+    """draw(task, metric, levels) for each task that has a score; levels are the baselines."""
     for task in c.tasks:
         metric = next((row[task.name]["metric"] for row in gathered.values() if row[task.name]["metric"]), None)
         if metric:
             found = [(m, table.baseline(c, metric, task, m)) for m in table.BASELINES]
-            draw(task, metric, [(name, b[0]) for name, b in found if b])
+            draw(task, metric, [level(BASELINES[name], b[0]) for name, b in found if b])

@@ -62,9 +62,33 @@ def learned_pairs(c, every, gathered):
     return found
 
 
+OFF = " - diagonal(0)"
+
+
+def random_of(label, labels):
+    """The row of a random mask with as many entries as this one."""
+    names = [f"random as {label}", f"random as {label.removeprefix('learned: ')}", f"random as {label.split(' ')[0]}"]
+    found = next((n for n in names if n in labels), None)
+    first = next((x for x in labels if x.startswith(label.split(" ")[0])), label)  # of rows with the same blocks one is enough
+    return found if found != names[2] or first == label else None
+
+
 def draw(c, gathered, figures):
-    def one(task, metric, levels):
-        drawing.bars(figures, f"masks-{task.name}", f"{task.name} under each mask", f"{metric} (%)", [(label, row[task.name]) for label, row in gathered.items()], levels)
+    labels = [x for x in gathered if not x.startswith("random") and not x.endswith(OFF)]
+    groups = {"dense": "", "blockbert": "blocks", "learned:": "learned"}
+    def one(task, metric, baselines):
+        def entry(label):
+            return gathered[label][task.name] if label in gathered else None
+        def of(ending, drawn=False):
+            return [entry(f"{name}{ending}") if (name := random_of(x, gathered) if drawn else x) else None for x in labels]
+        rows = [{"name": drawing.mask_name(x), "group": groups.get(x.split(" ")[0].split("-")[0], "designed by hand"),
+                 "said": f"{gathered[x][task.name]['sparsity'] or 0:.1f}"} for x in labels]
+        dense = drawing.dense_level(gathered, task)
+        drawing.dots(figures, f"masks-{task.name}", f"{task.name}: each mask, with the diagonal and without", {"label": drawing.score(task, metric)}, rows,
+                     [("mask", of(""), {"colour": 0}), ("without the diagonal", of(OFF), {"colour": 0, "ring": True}),
+                      ("random, as many entries", of("", True), {"colour": 1}), ("random, without the diagonal", of(OFF, True), {"colour": 1, "ring": True})],
+                     levels=[*dense, *baselines], said="sparsity (%)",
+                     note=drawing.about(c, task, [row[task.name] for row in gathered.values()], drawing.masks_are(labels), "Sparsity: share of entries off.", drawing.shaded(dense)))
     drawing.each_task(c, gathered, one)
 
 

@@ -98,13 +98,22 @@ def note(c, gathered):
 
 
 def draw(c, gathered, figures):
-    def one(task, metric, levels):
+    def one(task, metric, baselines):
         def at(form):
             return [drawing.point(p, e) for p in PERCENTS if (e := gathered[form.format(p)][task.name])["mean"] is not None]
-        dense = gathered["dense"][task.name]["mean"]
-        drawing.lines(figures, f"pruning-{task.name}", f"{task.name}: pruned by P and at random", ("sparsity (%)", f"{metric} (%)"),
-                      [("pruned by P", at("P pruned {} %")), ("random", at("random {} %"))], [("dense", dense), *levels])
-        stages = [(words, [drawing.point(e["sparsity"], e) for n in RUNS[1:] if (e := gathered[form.format(label_of(n))][task.name])["mean"] is not None])
-                  for words, form in (("one stage: DAM_s", "{}"), ("two stages: P, then a threshold", "P pruned as {}"))]
-        drawing.lines(figures, f"stages-{task.name}", f"{task.name}: one stage and two", ("sparsity (%)", f"{metric} (%)"), stages, [("dense", dense)])
+        rows_of, dense = [row[task.name] for row in gathered.values()], drawing.dense_level(gathered, task)
+        axes = {"label": "sparsity (% of the entries that are off)"}, {"label": drawing.score(task, metric)}
+        more = {"levels": [*dense, *baselines]}
+        drawing.lines(figures, f"pruning-{task.name}", f"{task.name}: masks pruned by importance and at random", axes,
+                      [{"name": "pruned by P", "points": at("P pruned {} %")}, {"name": "pruned at random", "points": at("random {} %")}],
+                      note=drawing.about(c, task, rows_of, drawing.P_IS, "By P: the most important entries are kept; at random: as many, drawn for each seed.", drawing.shaded(dense)),
+                      **more)
+        series = []
+        for words, form in (("one stage: DAM", "{}"), ("two stages: pruned by P", "P pruned as {}")):
+            found = [(n, e) for n in RUNS[1:] if (e := gathered[form.format(label_of(n))][task.name])["mean"] is not None]
+            series.append({"name": words, "joined": False, "points": [drawing.point(e["sparsity"], e) for _, e in found], "ring": form != "{}",
+                           "names": [f"price {n[6:]}" if form == "{}" else "" for n, _ in found]})
+        drawing.lines(figures, f"stages-{task.name}", f"{task.name}: masks learned in one stage and in two", axes, series,
+                      note=drawing.about(c, task, rows_of, "DAM: a mask learned in pre-training, structured: an entry goes by its distance; price: lambda, what an entry that is on costs.",
+                                         drawing.P_IS, "By P: the most important entries are kept, as many as DAM has.", drawing.shaded(dense)), **more)
     drawing.each_task(c, gathered, one)

@@ -12,6 +12,7 @@ LAMBDAS = tuple(range(-8, 1))
 PAPER = tuple(range(-7, -2))  # lambdas that the paper takes for its tasks
 MAPS = (-4, 0)
 TEXTS = 3  # of dev, for support sizes
+WORDS_SHOWN = 10  # of a text, in attention maps
 STARTS = ("model", "scratch")
 TITLE = "Sparsegen against softmax"
 
@@ -61,16 +62,16 @@ def attention(c, cell, run, line, *more):
 
 
 def maps(c, cell, run):
-    """Attention maps of every head on the first words of the first task's first text, of three fine-tuned models."""
+    """Attention maps of one layer's heads on the first words of the first task's first text, of three fine-tuned models."""
     if not c.maps or cell.task.name != c.tasks[0].name or cell.variant.name not in ["softmax", *(f"lambda {x}" for x in MAPS)]:
         return
     lines = lines_of(cell.task)
     path = c.s.folder / "figures" / f"attention-{cell.variant.key}.png"
     path.parent.mkdir(exist_ok=True)
-    words = " ".join(lines[0].split(" ")[:16]) if lines else ""
+    words = " ".join(lines[0].split(" ")[:WORDS_SHOWN]) if lines else ""
     try:
         if words:
-            attention(c, cell, run, words, "-o", path)
+            attention(c, cell, run, words, "-o", path, "--layer", c.models.config()["num_hidden_layers"] // 2)
     except Fatal as e:
         if e.code != 3:
             raise
@@ -123,14 +124,29 @@ def note(c, gathered):
     return f"\nKeys that a query looks at, mean over heads, queries and the first {TEXTS} texts of dev, first seed (`maskbert attention --json`):\n\n" + table.markdown([head, *lines])
 
 
+LAMBDA_IS = ("Sparsegen gives small probabilities exactly 0; the larger its lambda (at most 0 here, which is sparsemax), the more of them. Fine-tuned: from the "
+             "pre-trained model; from scratch: from random weights.")
+WORDS = {"model": "fine-tuned", "scratch": "from scratch"}
+
+
 def draw(c, gathered, figures):
-    def one(task, metric, levels):
-        series = [(words, [drawing.point(x, e) for x in LAMBDAS if (e := gathered[name(f"lambda {x}", start)][task.name])["mean"] is not None])
-                  for start, words in zip(STARTS, ("fine-tuned", "from scratch"))]
-        soft = [("softmax" if s == "model" else "softmax, from scratch", gathered[name("softmax", s)][task.name]["mean"]) for s in STARTS]
-        drawing.lines(figures, f"lambda-{task.name}", f"{task.name} over lambda", ("lambda", f"{metric} (%)"), series, soft)
-        keys = [[x, statistics.mean(s)] for x in LAMBDAS if (s := supports(gathered, name(f"lambda {x}", "model"), task.name))]
-        drawing.lines(figures, f"support-{task.name}", f"{task.name}: keys that a query looks at", ("lambda", "keys, mean over layers"), [("fine-tuned", keys)])
+    def one(task, metric, baselines):
+        rows_of = [row[task.name] for row in gathered.values()]
+        series = [{"name": f"sparsegen, {WORDS[start]}", "ring": start == "scratch", "points": [
+            drawing.point(x, e) for x in LAMBDAS if (e := gathered[name(f"lambda {x}", start)][task.name])["mean"] is not None]} for start in STARTS]
+        soft = [x for s in STARTS for x in drawing.dense_level(gathered, task, name("softmax", s), f"softmax, {WORDS[s]}")]
+        drawing.lines(figures, f"lambda-{task.name}", f"{task.name}: sparsegen attention and softmax", ({"label": "lambda"}, {"label": drawing.score(task, metric)}), series,
+                      levels=[*soft, *baselines], note=drawing.about(c, task, rows_of, LAMBDA_IS, drawing.shaded(soft).replace("to dense", "to softmax")))
+        draw_support(c, gathered, figures, task)
     drawing.each_task(c, gathered, one)
     for path in sorted((c.s.folder / "figures").glob("attention-*.png")):
         figures.made[path.name] = f"Attention of {path.stem[10:].replace('_', ' ')}, {c.tasks[0].name}"
+
+
+def draw_support(c, gathered, figures, task):
+    keys = [{"name": f"sparsegen, {WORDS[start]}", "ring": start == "scratch", "points": [
+        [x, statistics.mean(s)] for x in LAMBDAS if (s := supports(gathered, name(f"lambda {x}", start), task.name))]} for start in STARTS]
+    tokens = next((m["tokens"] for row in gathered.values() for m in row[task.name]["more"] if "tokens" in m), None)
+    drawing.lines(figures, f"support-{task.name}", f"{task.name}: keys that a query looks at", ({"label": "lambda"}, {"label": "keys of a query", "least": 0}), keys,
+                  levels=[drawing.level("all keys, as with softmax", tokens)] if tokens else [],
+                  note=f"Keys with a probability above 0, mean over layers, heads, queries and {TEXTS} texts of dev; first seed. {LAMBDA_IS}")

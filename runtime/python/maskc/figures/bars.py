@@ -3,12 +3,12 @@
 from . import data, paper
 from .data import listing, optional, record, text
 
-BARS = record(title=optional(text), y=data.axis, groups=optional(listing(text)), levels=optional(listing(data.level, 0), []),
+BARS = record(title=optional(text), note=optional(text), y=data.axis, groups=optional(listing(text)), levels=optional(listing(data.level, 0), []),
               methods=listing(record(name=text, values=listing(optional(data.number)), deviations=optional(listing(optional(data.deviation))))))
 RESULT = record(True, mask=text, length=data.number, heads=data.number, batch=data.number, head_dim=data.number, dtype=text,
                 **{"pass": data.choice("forward", "backward")}, median_s=data.number, dense_s=data.number, p10_s=optional(data.number),
                 p90_s=optional(data.number))
-TIMES = record(True, title=optional(text), device=text, threads=data.number, results=listing(RESULT))
+TIMES = record(True, title=optional(text), note=optional(text), device=text, threads=data.number, results=listing(RESULT))
 
 
 # ---- bars ----
@@ -31,37 +31,38 @@ def check_bars(d):
     return [groups[g] for g in kept]
 
 
-def number_text(value, deviation):
-    said = f"{value:.3g}" if abs(value) < 1000 else paper.short(value)
-    return said + (f" \N{PLUS-MINUS SIGN} {deviation:.2g}" if deviation else "")
+def number_text(value, deviation, digits):
+    if abs(value) >= 1e6:
+        return paper.short(value)
+    return f"{value:.{digits}f}".replace("-", "\N{MINUS SIGN}") + (f" \N{PLUS-MINUS SIGN} {deviation:.{digits}f}" if deviation else "")
 
 
 def draw_bars(d, columns):
     """Horizontal, so that names of any length have room. A bar begins at 0; where the axis does not, a dot stands in for it."""
     groups = check_bars(d)
+    values = [v for m in d.methods for v in m.values if v is not None]
     figure = paper.new_figure(columns, 0.9 + len(groups) * (len(d.methods) * 0.18 + 0.14), d.title)
-    axes = figure.subplots()
+    axes, digits = figure.subplots(), paper.decimals(values)
     for g in range(len(groups)):
         for k, m in enumerate(d.methods):
             if m.values[g] is not None:
-                draw_bar(axes, d, m, g, -(g * (len(d.methods) + 1) + k), k if d.groups else 0)
+                draw_bar(axes, d, m, g, (-(g * (len(d.methods) + 1) + k), k if d.groups else 0, digits))
     name_bars(axes, d, groups)
     finish_bars(axes, d)
-    lines = [axes.axvline(x.value, color=paper.GREY, linewidth=0.9, linestyle=paper.DASHES[1 + k % 3], label=paper.name_of(x.name))
-             for k, x in enumerate(d.levels)]
-    paper.legend(axes, patches(d) + lines)
-    paper.note(figure, ["\N{PLUS-MINUS SIGN}: standard deviation over runs" if any(any(m.deviations or []) for m in d.methods) else ""])
+    paper.legend(axes, patches(d) + paper.draw_levels(axes, d.levels, values + [0], False))
+    paper.note(figure, [d.note, "\N{PLUS-MINUS SIGN}: standard deviation over runs" if any(any(m.deviations or []) for m in d.methods) else ""])
     return figure
 
 
-def draw_bar(axes, d, m, g, at, k):
-    value, deviation = m.values[g], (m.deviations or [None] * (g + 1))[g]
+def draw_bar(axes, d, m, g, place):
+    """place: (y, colour, digits)"""
+    (at, k, digits), value, deviation = place, m.values[g], (m.deviations or [None] * (g + 1))[g]
     whisker = {"xerr": deviation or None, "capsize": 2, "ecolor": "#000000"}
     if d.y.least:
         axes.errorbar(value, at, color=paper.colour(k), marker=paper.marker(k), markersize=4.5, **{**whisker, "ecolor": None})
     else:
         axes.barh(at, value, 0.8, color=paper.colour(k), error_kw={"elinewidth": 0.8}, **whisker)
-    axes.annotate(number_text(value, deviation), (max(value, 0) + (deviation or 0), at), (5, 0), textcoords="offset points", va="center",
+    axes.annotate(number_text(value, deviation, digits), (max(value, 0) + (deviation or 0), at), (5, 0), textcoords="offset points", va="center",
                   fontsize=paper.SMALL)
 
 
@@ -124,7 +125,7 @@ def draw_lengths(d, columns):
         else:
             at.set_axis_off()
     paper.legend(axes[0, 0], across=3)
-    paper.note(figure, [setting(d), "solid: under the mask; dashed: our dense kernel"])
+    paper.note(figure, [d.note, setting(d), "solid: under the mask; dashed: our dense kernel, which computes all entries"])
     return figure
 
 
@@ -143,6 +144,11 @@ def draw_kind(axes, d, kind, masks, outer):
     axes.annotate(" ".join(kind), (0.03, 0.97), xycoords="axes fraction", va="top", fontsize=paper.SMALL)
 
 
+def time_text(value):
+    """Three digits, or all those before the point."""
+    return paper.short(float(f"{value:.3g}")) if value < 100 else paper.short(round(value))
+
+
 def draw_one_length(d, columns):
     """Bars of ours and dense, with the speedup at their end."""
     from matplotlib.patches import Patch
@@ -152,15 +158,15 @@ def draw_one_length(d, columns):
     for k, r in enumerate(d.results):
         axes.barh(-k + 0.19, r.median_s * 1e3, 0.36, color=paper.DARK)
         axes.barh(-k - 0.19, r.dense_s * 1e3, 0.36, color="#a9b3d6")
-        axes.annotate(f"{number_text(r.median_s * 1e3, None)} ms, {r.dense_s / r.median_s:.2g} \N{MULTIPLICATION SIGN} as fast",
+        axes.annotate(f"{time_text(r.median_s * 1e3)} ms, {r.dense_s / r.median_s:.2g} \N{MULTIPLICATION SIGN} as fast as dense",
                       (r.median_s * 1e3, -k + 0.19), (3, 0), textcoords="offset points", va="center", fontsize=paper.SMALL)
         names.append(f"{r.mask}\n{r.dtype} {getattr(r, 'pass')}")
     axes.set_yticks([-k for k in range(len(names))])
     axes.set_yticklabels(names)
     paper.set_axis(axes, "x", data.axis({"label": "time (ms)", "least": 0}, ""), ())
-    axes.set_xlim(0, axes.get_xlim()[1] * 1.25)
+    axes.set_xlim(0, axes.get_xlim()[1] * 1.3)
     paper.grid(axes, "x")
     axes.tick_params(axis="y", length=0)
     paper.legend(axes, [Patch(color=paper.DARK, label="under the mask"), Patch(color="#a9b3d6", label="our dense kernel")])
-    paper.note(figure, [f"{d.results[0].length:g} tokens, " + setting(d)])
+    paper.note(figure, [d.note, f"{d.results[0].length:g} tokens, " + setting(d)])
     return figure

@@ -137,4 +137,5 @@ def square(values, place):
 
 
 axis = record(label=text, scale=optional(choice("linear", "log", "log2"), "linear"), least=optional(number), most=optional(number))
-level = record(name=text, value=number)  # a horizontal line, as dense or the majority
+level = record(name=text, value=number, band=optional(deviation))  # a line, as dense or the majority; band: half of what is shaded around it
+zoom = record(x=numbers(2, 2), y=numbers(2, 2))  # a part that is drawn a second time, larger

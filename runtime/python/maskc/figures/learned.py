@@ -6,7 +6,7 @@ from matplotlib.colors import Normalize
 from . import data, maps, paper
 from .data import array, listing, optional, record, text
 
-IMPORTANCE = record(title=optional(text), border=data.flag, mean=array(2), by_distance=listing(data.number, 0), of_heads=optional(data.number),
+IMPORTANCE = record(title=optional(text), note=optional(text), border=data.flag, mean=array(2), by_distance=listing(data.number, 0), of_heads=optional(data.number),
                     heads=listing(record(name=text, values=array(2))))
 
 
@@ -51,7 +51,7 @@ def draw_importance(d, columns):
     image = draw_above(above, d, mean, first, n, columns, Normalize(low, high))
     if varied:
         image = draw_heads(below, varied, first, n, across, lines, Normalize(low, high)) or image
-    notes = [f"{len(d.heads)} of {d.of_heads:g} heads are drawn" if (d.of_heads or 0) > len(d.heads) else "",
+    notes = [d.note, f"{len(d.heads)} of {d.of_heads:g} heads are drawn" if (d.of_heads or 0) > len(d.heads) else "",
              "the first and last row and column are forced on and left out" if d.border else "",
              maps.footnote(len(shown) - len(varied), "heads") if len(shown) > 1 else ""]
     paper.note(figure, notes)
@@ -69,8 +69,8 @@ def draw_above(figure, d, mean, first, n, columns, norm):
         maps.position_ticks(axes[0], n, 1.5)
         axes[0].set_xlabel("key j")
         axes[0].set_ylabel("query i")
-        bar = figure.colorbar(image, ax=axes[0], shrink=0.9, aspect=20, pad=0.03)
-        bar.set_label("P, of all maps")
+        bar = figure.colorbar(image, cax=axes[0].inset_axes([1.03, 0, 0.05, 1]))
+        bar.set_label("P, in all maps")
         paper.round_ticks(bar.ax.yaxis, 5)
     axes[0].set_title("mean of all heads")
     draw_distances(axes[1], d.by_distance)

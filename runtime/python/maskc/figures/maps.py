@@ -1,18 +1,15 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Maps of queries by keys: heatmaps (attention, P), film (a learned mask over the steps), pruned (what masks keep of an importance)."""
+"""Maps of queries by keys: heatmaps (attention, P), and what other figures of maps share."""
 import math
 
 from . import data, paper
 from .data import array, listing, optional, record, text
 
 HEATMAPS = record(title=optional(text), label=text, panels=listing(optional(record(values=array(2), title=optional(text)))),
-                  rows=optional(listing(text)), columns=optional(listing(text)), tokens=optional(listing(text)), note=optional(text),
+                  rows=optional(listing(text)), columns=optional(listing(text)), tokens=optional(listing(text)), note=optional(text), corner=optional(data.number),
                   least=optional(data.number), most=optional(data.number), scale=optional(data.choice("linear", "root"), "linear"))
-FILM = record(title=optional(text), heads=listing(text), frames=listing(record(step=data.number, density=data.number, masks=array(3))))
-PRUNED = record(title=optional(text), label=text, importance=array(2),
-                lines=listing(record(name=text, masks=listing(record(name=text, mask=optional(array(2)), density=optional(data.number),
-                                                                     cosine=optional(data.number))))))
 TITLE, LABELS, SCALE = 0.17, 0.42, 0.55  # inches: above a panel, left of and below all panels, right of them
+TOKEN = 0.125  # inches of a token's row
 
 
 # ---- one map ----
@@ -21,13 +18,17 @@ def constant(values):
     return bool((values == values.flat[0]).all())
 
 
-def draw_map(axes, values, norm, first=0):
-    """Query i goes down, key j goes right; `first` is the position of the first row and column."""
-    n = len(values)
+def draw_map(axes, values, norm, first=0, apart=False):
+    """Query i goes down, key j goes right; `first` is the position of the first row and column. `apart` leaves a blank line between the
+    map and its frame: entries of the first and last row and column are then told from the frame."""
+    n, gap = len(values), max(0.6, 0.025 * len(values)) if apart else 0
     for side in axes.spines.values():
         side.set_visible(True)
-        side.set_color(paper.GREY)
-    return axes.imshow(values, cmap=paper.MAP, norm=norm, extent=(first - 0.5, first + n - 0.5, first + n - 0.5, first - 0.5), aspect="equal")
+        side.set_color("#aaaaaa" if apart else paper.GREY)
+    image = axes.imshow(values, cmap=paper.MAP, norm=norm, extent=(first - 0.5, first + n - 0.5, first + n - 0.5, first - 0.5), aspect="equal")
+    axes.set_xlim(first - 0.5 - gap, first + n - 0.5 + gap)
+    axes.set_ylim(first + n - 0.5 + gap, first - 0.5 - gap)
+    return image
 
 
 def say_constant(axes, value, words=None):
@@ -65,8 +66,11 @@ def limits(values, least, most):
 
 
 def colour_bar(figure, image, axes, label, inches):
-    """The scale of all maps of the figure, at most 2.5 in high."""
-    bar = figure.colorbar(image, ax=axes, shrink=min(1, 2.5 / inches), aspect=25, pad=0.02)
+    """The scale of all maps of the figure, at most 2.5 in high; of one line of maps as high as a map."""
+    if axes[0].get_gridspec().nrows == 1 and axes[-1].axison:
+        bar = figure.colorbar(image, cax=axes[-1].inset_axes([1.05, 0, 0.06, 1]))
+    else:
+        bar = figure.colorbar(image, ax=axes, shrink=min(1, 2.5 / inches), aspect=25, pad=0.02)
     bar.outline.set_linewidth(0.5)
     bar.set_label(label)
     paper.round_ticks(bar.ax.yaxis, 6)
@@ -96,7 +100,8 @@ class Sheet:
         return column == 0, row == self.rows - 1
 
     def finish(self, image, label, y="query i"):
-        self.figure.supylabel(y, fontsize=paper.NORMAL)
+        if y:
+            self.figure.supylabel(y, fontsize=paper.NORMAL)
         if image is not None:
             colour_bar(self.figure, image, list(self.axes.flat), label, self.inches)
 
@@ -115,10 +120,11 @@ def in_grid(d):
     return [[d.panels[r * len(columns) + c] for c in range(len(columns))] for r in range(len(rows))]
 
 
-def in_lines(panels, columns, longest):
-    """Panels one after another; as many across as titles leave room for."""
-    least = max(0.9, longest * 0.55 * paper.SMALL / 72 + 0.1)
-    fits = max(1, int((paper.WIDTH[columns] - LABELS - SCALE) / least))
+def in_lines(panels, columns, longest, tokens):
+    """Panels one after another; as many across as titles and tokens leave room for."""
+    most = paper.WIDTH[columns] - LABELS - SCALE
+    least = max(0.9, longest * 0.55 * paper.SMALL / 72 + 0.1, min(TOKEN * len(tokens or ()) + 0.06, most))
+    fits = max(1, int(most / least))
     across = min(fits, len(panels), max(1, math.ceil(math.sqrt(len(panels) * 1.5))))
     rows = math.ceil(len(panels) / across)
     across = math.ceil(len(panels) / rows)
@@ -146,13 +152,43 @@ def draw_heatmaps(d, columns):
     if not varied:
         raise data.Bad("panels: in each map all values are equal: there is nothing to draw")
     norm = norm_of(d, varied)
-    grid = in_grid(d) if d.rows else in_lines(varied, columns, max(len(p.title or "") for p in varied))
+    if d.corner and len(shown) == 1:
+        varied = with_corner(d, shown[0])
+    grid = in_grid(d) if d.rows and not in_one_line(d, columns) else in_lines(varied, columns, max(len(p.title or "") for p in varied), d.tokens)
     sheet = Sheet(columns, len(grid), len(grid[0]), d.title, head=TITLE if not d.rows or any(p.title for p in varied) else 0.02)
-    labels = shorten(sheet, d) if d.rows else ("key j", "query i")
+    labels = shorten(sheet, d) if d.rows else ("", "")
     image = fill(sheet, grid, d, norm)
-    sheet.figure.supxlabel(note_below(labels[0], [d.note, footnote(len(shown) - len(varied))], sheet.figure), fontsize=paper.NORMAL)
+    notes = [d.note, footnote(sum(constant(p.values) for p in shown))]
+    if d.rows:
+        sheet.figure.supxlabel(note_below(labels[0], notes, sheet.figure), fontsize=paper.NORMAL)
+    else:
+        paper.note(sheet.figure, notes)
     sheet.finish(image, d.label, labels[1])
     return sheet.figure
+
+
+def with_corner(d, panel):
+    """The whole map, and its first rows and columns, larger."""
+    n, size = len(panel.values), int(d.corner)
+    if not 1 < size < n:
+        raise data.Bad(f"corner: a number from 2 to {n - 1} is expected")
+    corner = type(panel)(values=panel.values[:size, :size], title=f"the first {size}")
+    panel.title = panel.title or f"all {n} tokens"
+    return [panel, corner]
+
+
+def in_one_line(d, columns):
+    """One layer's heads whose tokens have no room side by side become lines of maps; then titles have the names."""
+    across = len(d.columns)
+    if not d.tokens or len(d.rows) != 1 or across < 3 or (paper.WIDTH[columns] - LABELS - SCALE) / across >= TOKEN * len(d.tokens):
+        return False
+    if len(d.panels) != across:
+        raise data.Bad(f"panels: 1 row of {across} columns is expected, not {len(d.panels)} panels")
+    for name, p in zip(d.columns, d.panels):
+        if p:
+            p.title = f"{d.rows[0]}, {name}" + (f": {p.title}" if p.title else "")
+    d.rows = d.columns = None
+    return True
 
 
 def shorten(sheet, d):
@@ -199,12 +235,15 @@ def fill(sheet, grid, d, norm):
                 put_title(axes, d, r, c, panel.title)
             if d.rows and c == 0:
                 name_row(axes, d.rows[r])
+            if not d.rows and panel is not None:
+                axes.set_xlabel("key j" if r == sheet.rows - 1 else "")
+                axes.set_ylabel("query i" if c == 0 else "")
     return image
 
 
 def put(sheet, axes, panel, d, norm, outer):
     image = draw_map(axes, panel.values, norm)
-    if d.tokens and sheet.side >= 0.125 * len(d.tokens):
+    if d.tokens and sheet.side >= TOKEN * len(d.tokens):
         token_ticks(axes, d.tokens, outer)
     else:
         position_ticks(axes, len(panel.values), sheet.side, outer)
@@ -217,82 +256,8 @@ def put_title(axes, d, r, c, title):
     axes.set_title("\n".join(lines + [title] * bool(title)), fontsize=paper.SMALL, pad=2)
 
 
-# ---- film ----
-
-def draw_film(d, columns):
-    from matplotlib.colors import Normalize
-    n = len(data.square(d.frames[0].masks, "frames")[0])
-    if any(f.masks.shape != (len(d.heads), n, n) for f in d.frames):
-        raise data.Bad(f"frames: masks of {len(d.heads)} heads over {n} tokens are expected")
-    sheet = Sheet(columns, len(d.heads), len(d.frames), d.title, scale=False, head=0.02, most=1.6)
-    left_out = 0
-    for c, frame in enumerate(d.frames):
-        sheet.axes[0, c].set_title(f"{'' if c else 'step '}{paper.short(frame.step)}\n{100 * frame.density:.3g} %", fontsize=paper.SMALL, pad=3)
-        for r, mask in enumerate(frame.masks):
-            axes = sheet.axes[r, c]
-            if constant(mask):
-                left_out += 1
-                say_constant(axes, 0, "all on" if mask.flat[0] else "all off")
-            else:
-                draw_map(axes, mask, Normalize(0, 1))
-                position_ticks(axes, n, sheet.side, sheet.outer(r, c))
-            if c == 0:
-                name_row(axes, d.heads[r])
-    lines = ["above: training step, and the share of the heads' entries that is on; dark: on", footnote(left_out)]
-    sheet.figure.supxlabel(note_below("key j", lines, sheet.figure), fontsize=paper.NORMAL)
-    sheet.finish(None, None)
-    return sheet.figure
-
-
 def name_row(axes, name):
     """The name stays where the map is left out and its axes are off."""
     axes.set_ylabel(name, fontsize=paper.SMALL)
     if not axes.axison:
         axes.text(-0.15, 0.5, name, ha="right", va="center", rotation=90, transform=axes.transAxes, fontsize=paper.SMALL)
-
-
-# ---- pruned ----
-
-def mask_title(m):
-    """Two lines: the kind, and what it costs and keeps in the whole model."""
-    facts = [] if m.density is None else [f"density {m.density:.2g}"]
-    facts += [] if m.cosine is None else [f"cosine {m.cosine:.2g}"]
-    return "\n".join([m.name, *facts])
-
-
-def draw_pruned(d, columns):
-    from matplotlib.colors import Normalize
-    data.square(d.importance, "importance")
-    n, across = len(d.importance), 1 + max(len(line.masks) for line in d.lines)
-    sheet = Sheet(columns, len(d.lines), across, d.title, head=3 * TITLE)
-    most = limits([d.importance], 0, None)[1]
-    for r, line in enumerate(d.lines):
-        for c in range(across):
-            draw_pruned_cell(sheet, d, line, r, c, Normalize(0, most), n)
-    lines = ["each mask keeps its dark entries; density and cosine (to the vectors of the dense model) are of the whole model"]
-    sheet.figure.supxlabel(note_below("key j", lines, sheet.figure), fontsize=paper.NORMAL)
-    sheet.finish(sheet.axes[0, 0].images[0], d.label)
-    return sheet.figure
-
-
-def draw_pruned_cell(sheet, d, line, r, c, norm, n):
-    from matplotlib.colors import Normalize
-    axes = sheet.axes[r, c]
-    mask = line.masks[c - 1] if 0 < c <= len(line.masks) else None
-    if c == 0:
-        draw_map(axes, d.importance, norm)
-        name_row(axes, line.name)
-        axes.set_title("importance", fontsize=paper.SMALL, pad=3)
-    elif mask is None:
-        axes.set_axis_off()
-        return
-    elif mask.mask is None or constant(mask.mask):
-        say_constant(axes, 0, "none" if mask.mask is None else "all kept" if mask.mask.flat[0] else "none kept")
-        axes.set_title(mask_title(mask), fontsize=paper.SMALL, pad=3)
-        return
-    else:
-        if mask.mask.shape != (n, n):
-            raise data.Bad(f"lines: masks over {n} tokens are expected")
-        draw_map(axes, mask.mask, Normalize(0, 1))
-        axes.set_title(mask_title(mask), fontsize=paper.SMALL, pad=3)
-    position_ticks(axes, n, sheet.side, (c == 0, r == sheet.rows - 1))

@@ -2,7 +2,8 @@
 """Size, fonts and colours of all figures, and how a figure becomes a file.
 
 One convention: dark is active or important, light is off. Widths are those of a paper's column (3.3 in) and page (6.9 in), no font is
-below 7 pt, series differ in colour (Okabe and Ito's, told apart with any colour vision), in marker and in dashes."""
+below 7 pt, series differ in colour (Okabe and Ito's, told apart with any colour vision), in marker and in dashes. A title says what is
+shown, the notes below define names and give model, data and seeds. The legend is above the axes and hides nothing."""
 import contextlib
 import io
 import math
@@ -18,6 +19,7 @@ from matplotlib.figure import Figure
 WIDTH = {1: 3.3, 2: 6.9}  # inches
 HEIGHT = 9.0              # of a page, inches: the most that a figure takes
 SMALL, NORMAL = 7, 8      # points
+LETTER = 0.53             # width of a letter over the font's size, on average
 DARK, GREY, PALE = "#1e1b5e", "#666666", "#d9d9d9"
 MAP = LinearSegmentedColormap.from_list("maskc", ["#ffffff", "#c6cfe8", "#7d8cc4", "#43459a", DARK])
 SERIES = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9", "#000000")
@@ -48,16 +50,17 @@ def new_figure(columns, height, title=None):
 
 
 def wrap(words, inches, size):
-    """Line breaks where the text is wider than the figure; a letter is about 0.55 of the font's size wide."""
+    """Line breaks where the text is wider than the figure; a letter is about half as wide as the font is high."""
     import textwrap
-    return "\n".join(textwrap.wrap(words, max(12, int(inches * 72 / (0.55 * size)))))
+    return "\n".join(textwrap.wrap(words, max(12, int(inches * 72 / (LETTER * size)))))
 
 
 def note(figure, lines):
-    """A line below the figure that says how to read it."""
-    words = "; ".join(x for x in lines if x)
-    if words:
-        figure.supxlabel(wrap(words, figure.get_figwidth(), SMALL), fontsize=SMALL, color=GREY)
+    """Text below the figure: how to read it, what its names mean. Each line begins anew."""
+    shown = [wrap(part, figure.get_figwidth() - 0.1, SMALL) for line in lines if line for part in line.split("\n") if part.strip()]
+    if shown:
+        figure.set_figheight(min(HEIGHT, figure.get_figheight() + 0.12 * (sum(x.count("\n") + 1 for x in shown) - 1)))
+        figure.supxlabel("\n".join(shown), x=0.02, ha="left", fontsize=SMALL, color=GREY)
 
 
 def name_of(text):
@@ -78,6 +81,12 @@ def dashes(k):
     return DASHES[k // len(SERIES) % len(DASHES)]
 
 
+def decimals(values):
+    """Digits after the point for numbers that are compared: three of the largest one."""
+    most = max((abs(v) for v in values if v), default=0)
+    return min(6, max(0, 2 - math.floor(math.log10(most)))) if most else 0
+
+
 # ---- axes ----
 
 def short(value, _place=None):
@@ -90,9 +99,23 @@ def short(value, _place=None):
     return (mantissa + (e and f"e{int(power)}")).replace("-", "\N{MINUS SIGN}")
 
 
+class Even(ticker.Formatter):
+    """Ticks of an axis with as many digits after the point as one of them needs: 0.50 beside 0.52."""
+
+    def __call__(self, value, _place=None):
+        return short(value)
+
+    def format_ticks(self, values):
+        said = [short(v) for v in values]
+        if any("e" in t or " " in t for t in said):
+            return said
+        digits = max((len(t.partition(".")[2]) for t in said), default=0)
+        return [f"{v:.{digits}f}".replace("-", "\N{MINUS SIGN}") for v in values]
+
+
 def round_ticks(axis, most=6, whole=False):
     axis.set_major_locator(ticker.MaxNLocator(most, steps=[1, 2, 5, 10], integer=whole))
-    axis.set_major_formatter(ticker.FuncFormatter(short))
+    axis.set_major_formatter(Even())
 
 
 def log_ticks(axis, base, values):
@@ -128,24 +151,39 @@ def grid(axes, which="both"):
 
 def legend(axes, handles=None, across=None):
     """Above the axes, so that it hides nothing."""
-    found, labels = axes.get_legend_handles_labels()
-    found = handles if handles is not None else found
-    labels = [h.get_label() for h in found] if handles is not None else labels
+    found = handles if handles is not None else axes.get_legend_handles_labels()[0]
     if not found:
         return
-    width = max(map(len, labels)) * 0.55 * SMALL / 72 + 0.5
-    fits = max(1, int(axes.figure.get_figwidth() * 0.85 / width))
+    labels = [h.get_label() for h in found]
+    width = max(map(len, labels)) * LETTER * SMALL / 72 + 0.42
+    fits = max(1, int(axes.figure.get_figwidth() * 0.94 / width))
     across = min(across or fits, fits, len(found))
     axes.figure.set_figheight(min(HEIGHT, axes.figure.get_figheight() + 0.13 * (math.ceil(len(found) / across) - 1)))
     axes.legend(found, labels, loc="lower left", bbox_to_anchor=(0, 1.01), borderaxespad=0, ncol=across, handlelength=2.2, columnspacing=1.2,
                 labelspacing=0.25)
 
 
-def draw_level(axes, k, level):
-    """A horizontal line with its name at the right end."""
-    axes.axhline(level.value, color=GREY, linewidth=0.9, linestyle=DASHES[1 + k % 3], zorder=1)
-    axes.annotate(level.name, (1, level.value), (-2, 2), xycoords=axes.get_yaxis_transform(), textcoords="offset points", ha="right",
-                  va="bottom", fontsize=SMALL, color=GREY)
+# ---- levels: dense, the majority ----
+
+def draw_levels(axes, levels, values, across=True):
+    """Lines for levels, horizontal if `across`; returns their handles for the legend. A level far from the values is named in the legend
+    with an arrow: its line would leave the values a fraction of the axes. A band shows differences that are within chance."""
+    low, high = min(values), max(values)
+    room = max(high - low, 1e-9 * abs(high))
+    return [draw_level(axes, k, level, across, (level.value > high + room) - (level.value < low - room)) for k, level in enumerate(levels)]
+
+
+def draw_level(axes, k, level, across, outside):
+    from matplotlib.lines import Line2D
+    name = name_of(level.name)
+    if outside:
+        said = {(True, 1): "above", (True, -1): "below", (False, 1): "right of", (False, -1): "left of"}[across, outside]
+        marks = {(True, 1): "^", (True, -1): "v", (False, 1): ">", (False, -1): "<"}[across, outside]
+        return Line2D([], [], color=GREY, linestyle="none", marker=marks, label=f"{name}, {said} the axes")
+    how = {"color": GREY, "linewidth": 0.9, "linestyle": DASHES[1 + k % 3], "zorder": 1}
+    if level.band:
+        (axes.axhspan if across else axes.axvspan)(level.value - level.band, level.value + level.band, color=PALE, alpha=0.5, linewidth=0, zorder=0)
+    return (axes.axhline if across else axes.axvline)(level.value, label=name, **how)
 
 
 # ---- files ----
