@@ -11,7 +11,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { MARGIN = 16, TITLE = 22, MOST_PANELS = 1024 };
+/* Pixels. GAP is blank between a panel and its frame: active entries of the first and last row and column are then
+   told from the frame. WIDE panels have room for n in their title. */
+enum { MARGIN = 16, TITLE = 22, GAP = 3, WIDE = 200, MOST_PANELS = 1024 };
 enum { FONT = 12, SMALLEST_FONT = 8 };
 enum { DARK_RED = 0x1e, DARK_GREEN = 0x1b, DARK_BLUE = 0x5e, FAINTEST = 72 };
 
@@ -117,8 +119,10 @@ static void draw_title(cairo_t *c, const struct panel *panel, const struct patte
                        double y, double width)
 {
     struct text title = {0};
-    text_add(&title, "%s, %.1f %% sparse", panel->title,
+    text_add(&title, "%s, sparsity %.1f %%", panel->title,
              100 - 100 * (double)p->active / ((double)p->n * p->n));
+    if (width >= WIDE)
+        text_add(&title, ", n = %u", p->n);
     draw_line(c, &title, x, y, width);
     text_finish(&title);
 }
@@ -136,9 +140,10 @@ static void draw_panel(cairo_t *c, struct sheet *s, uint32_t k)
     cairo_pattern_set_filter(cairo_get_source(c), CAIRO_FILTER_NEAREST);
     cairo_rectangle(c, x, y, s->side, s->side);
     cairo_fill(c);
-    cairo_set_source_rgb(c, 0.5, 0.5, 0.5);
+    cairo_set_source_rgb(c, 0.7, 0.7, 0.7);
     cairo_set_line_width(c, 1);
-    cairo_rectangle(c, x - 0.5, y - 0.5, s->side + 1, s->side + 1);
+    cairo_rectangle(c, x - GAP - 0.5, y - GAP - 0.5, s->side + 2 * GAP + 1,
+                    s->side + 2 * GAP + 1);
     cairo_stroke(c);
 }
 
@@ -154,7 +159,7 @@ static void draw_rest(cairo_t *c, const struct sheet *s)
 static void draw(cairo_t *c, void *context)
 {
     struct sheet *s = context;
-    cairo_set_source_rgb(c, 0.94, 0.94, 0.94);
+    cairo_set_source_rgb(c, 1, 1, 1);
     cairo_paint(c);
     for (uint32_t k = 0; k < s->panels; k++)
         draw_panel(c, s, k);

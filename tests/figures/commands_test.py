@@ -77,10 +77,14 @@ def curves(toy):
     made = toy.draw("plot", "a.svg", "other/log.jsonl")
     assert made.returncode == 0 and not made.stdout and not made.stderr, made
     said = toy.texts("a.svg")
-    for word in ("run", "other", "training tokens", "loss of masked words (nats)", "line: each step; marks: on held-out text"):
+    for word in ("run", "other", "masked-word loss (nats)", "each step", "held-out text"):
         assert word in said, (word, said)
+    run = json.loads((toy.work / "run/run.json").read_text())
+    assert re.search(r"run: model \d+x\d+x\d+ .*, batches of " + str(run["batch"]), " ".join(said)), said
+    label = next(t for t in said if t.startswith("training tokens"))
+    unit = {"training tokens": 1, "training tokens (thousands)": 1000}[label]
     last = [x for x in toy.log("run") if "lr" in x][-1]["tokens"]
-    ticks = [float(t.removesuffix(" k")) * (1000 if t.endswith(" k") else 1) for t in said if re.fullmatch(r"[\d.]+( k)?", t)]
+    ticks = [unit * float(t) for t in said[:said.index(label)] if re.fullmatch(r"[\d.]+", t)]
     assert last / 2 < max(ticks) <= 1.05 * last, (last, ticks)  # an axis ends a little beyond
 
 
@@ -88,12 +92,12 @@ def learned_masks(toy):
     """The border of dam-s is forced on; each state has its step."""
     made = toy.draw("importance", "a.svg", "--columns", 1)
     assert made.returncode == 0 and made.stdout.startswith("P "), made
-    for word in ("head 0", "head 1", "by distance", "P, of all maps"):
+    for word in ("head 0", "head 1", "by distance", "P, in all maps"):
         assert word in toy.texts("a.svg"), (word, toy.texts("a.svg"))
     assert "forced on and left out" in " ".join(toy.texts("a.svg"))
     assert 'width="237.6pt"' in (toy.work / "a.svg").read_text()
     assert toy.draw("film", "a.svg").returncode == 0
-    for word in ("step 4", "8", "12", "head 0", "head 1"):
+    for word in ("step 4", "step 8", "step 12", "head 0", "head 1"):
         assert word in toy.texts("a.svg"), (word, toy.texts("a.svg"))
 
 
@@ -103,7 +107,7 @@ def attention(toy):
     plain = toy.run("attention", "run", "--json", stdin=LINE)
     assert made.returncode == 0 and made.stdout == plain.stdout, made
     told, said = json.loads(made.stdout), toy.texts("a.svg")
-    for word in [f"{h['mean_support']:.1f}" for h in told["heads"]] + ["layer 0", "head 0", "head 1", "attention probability", *told["tokens"]]:
+    for word in [f"{h['mean_support']:.1f} keys" for h in told["heads"]] + ["layer 0", "head 0", "head 1", "attention probability", *told["tokens"]]:
         assert word in said, (word, said)
 
 
@@ -112,9 +116,9 @@ def pruned(toy):
     assert made.returncode == 0, made
     said = toy.texts("a.svg")
     told = json.loads(made.stdout)
-    densities = [f"density {row['density']:.2g}" for row in told["masks"]]
-    assert len(densities) == 2, told
-    for word in ["Layer 0, head 1", "mean attention", "10 % of", "50 % of", "keep", *densities]:
+    sparsities = [f"sparsity {100 * (1 - row['density']):.1f} %" for row in told["masks"]]
+    assert len(sparsities) == 2, told
+    for word in ["Layer 0, head 1", "mean attention", "10 % of", "50 % of", "keep", *sparsities]:
         assert word in said, (word, said)
 
 
@@ -124,7 +128,7 @@ def times(toy):
     assert made.returncode == 0, made
     said = toy.texts("a.svg")
     for row in json.loads(made.stdout)["results"]:
-        assert any(t.endswith(f"{row['speedup']:.2g} \N{MULTIPLICATION SIGN} as fast") for t in said), (row, said)
+        assert any(t.endswith(f"{row['speedup']:.2g} \N{MULTIPLICATION SIGN} as fast as dense") for t in said), (row, said)
         assert f"f32 {row['pass']}" in said, said
     assert any("64 tokens, cpu" in t and "1 thread, 1 head," in t for t in said), said
 

@@ -5,89 +5,51 @@ ticks, labels and names say what the JSON says, is bad JSON refused in one line 
 import copy
 import io
 import os
-import pathlib
 import random
 import re
 import struct
 import subprocess
 import sys
-import tempfile
 import unittest
 import xml.etree.ElementTree as ElementTree
 
 sys.dont_write_bytecode = True
-PACKAGE = pathlib.Path(sys.argv.pop(1)) if len(sys.argv) > 1 else None
 try:
-    import matplotlib  # noqa: F401
+    import matplotlib
 except ImportError as e:
     print(f"skipped: {sys.executable} has no matplotlib ({e}); apt install python3-matplotlib")
     sys.exit(77)
-sys.path.insert(0, str(PACKAGE / "maskc"))
-import figures  # noqa: E402
-from figures import bars, command, data, kinds, learned, maps, paper, series  # noqa: E402
+from case import PACKAGE, SHIPPED_DPI, SVG, Case, curves, data, figure_of, figures, kinds, numbers, paper, texts  # noqa: E402
+from figures import command  # noqa: E402
+from maps_cases import Maps  # noqa: E402, F401
 
-MODULES = {"bars": bars, "learned": learned, "maps": maps, "series": series}
-SVG = "{http://www.w3.org/2000/svg}"
-SHIPPED_DPI, paper.STYLE["savefig.dpi"] = paper.STYLE["savefig.dpi"], 60  # fewer pixels, less time
-
-
-def texts(path):
-    """The texts of an SVG, with plain minus signs."""
-    return [(t.text or "").replace("\N{MINUS SIGN}", "-") for t in ElementTree.parse(path).iter(SVG + "text")]
-
-
-def images(path):
-    """Maps and scales: each scale has one, too."""
-    return len(list(ElementTree.parse(path).iter(SVG + "image")))
-
-
-def numbers(found):
-    return [float(t) for t in found if re.fullmatch(r"-?[\d.]+(e-?\d+)?", t)]
-
-
-def figure_of(kind, content, columns=2):
-    """The figure before it is a file; the caller keeps the style."""
-    module = MODULES[kinds.KINDS[kind].module]
-    return getattr(module, "draw_" + kind)(getattr(module, kind.upper())(content, kind), columns)
-
-
-class Case(unittest.TestCase):
-    def setUp(self):
-        self.folder = tempfile.TemporaryDirectory()
-        self.addCleanup(self.folder.cleanup)
-        self.work = pathlib.Path(self.folder.name)
-
-    def draw(self, kind, content, columns=2, suffix="svg"):
-        path = self.work / f"{kind}.{suffix}"
-        figures.draw(kind, content, path, columns)
-        return path
-
-    def refused(self, says, kind, content):
-        with self.assertRaises(data.Bad) as caught:
-            self.draw(kind, content)
-        self.assertIn(says, str(caught.exception))
-        self.assertNotIn("\n", str(caught.exception))
-        self.assertEqual(os.listdir(self.work), [])
+ALL_FORMATS = ("lines", "heatmaps")  # kinds that are drawn as PNG and PDF, too: the formats know nothing of kinds
 
 
 class Files(Case):
-    def test_every_kind_is_a_valid_file_of_the_columns_width(self):
+    def test_every_kind_is_a_valid_svg_of_the_columns_width(self):
         for kind, known in kinds.KINDS.items():
-            with self.subTest(kind=kind), paper.style():
-                matplotlib.rcParams["pdf.fonttype"] = 3  # quicker than a font of its own for each file
-                figure = figure_of(kind, known.example, 1)
-                for suffix in ("svg", "png", "pdf"):
-                    paper.save(figure, self.work / f"a.{suffix}")
-                root = ElementTree.parse(self.work / "a.svg").getroot()
+            with self.subTest(kind=kind):
+                root = ElementTree.parse(self.draw(kind, {**known.example, "note": "P: learned\nsecond line"}, 1)).getroot()
                 self.assertAlmostEqual(float(root.get("width").removesuffix("pt")), 72 * 3.3, 3)
                 self.assertLessEqual(float(root.get("height").removesuffix("pt")), 72 * 9)
                 sizes = [float(s) for t in root.iter(SVG + "text") for s in re.findall(r"([\d.]+)px", t.get("style"))]
                 self.assertTrue(sizes and min(sizes) >= 7, sizes)
-                png = (self.work / "a.png").read_bytes()
-                self.assertEqual((png[:8], png[-8:-4], struct.unpack(">I", png[16:20])[0]), (b"\x89PNG\r\n\x1a\n", b"IEND", 198))
-                pdf = (self.work / "a.pdf").read_bytes()
-                self.assertEqual((pdf[:5], pdf.rstrip()[-5:]), (b"%PDF-", b"%%EOF"))
-                self.assertIn(b"/MediaBox [ 0 0 237.6 ", pdf)
+                said = " ".join(t.text or "" for t in root.iter(SVG + "text"))
+                self.assertTrue("P: learned" in said and "second line" in said, said)
+
+    def test_formats_are_valid_files_of_the_columns_width(self):
+        for kind in ALL_FORMATS:
+            with paper.style():
+                matplotlib.rcParams["pdf.fonttype"] = 3  # quicker than a font of its own for each file
+                figure = figure_of(kind, kinds.KINDS[kind].example, 1)
+                for suffix in ("png", "pdf"):
+                    paper.save(figure, self.work / f"a.{suffix}")
+            png = (self.work / "a.png").read_bytes()
+            self.assertEqual((png[:8], png[-8:-4], struct.unpack(">I", png[16:20])[0]), (b"\x89PNG\r\n\x1a\n", b"IEND", 198))
+            pdf = (self.work / "a.pdf").read_bytes()
+            self.assertEqual((pdf[:5], pdf.rstrip()[-5:]), (b"%PDF-", b"%%EOF"))
+            self.assertIn(b"/MediaBox [ 0 0 237.6 ", pdf)
 
     def test_two_columns_are_as_wide_as_a_page(self):
         self.assertEqual(SHIPPED_DPI, 300)
@@ -96,7 +58,7 @@ class Files(Case):
 
     def test_the_same_numbers_give_the_same_bytes(self):
         for suffix in ("svg", "pdf"):
-            self.assertEqual(*(self.draw("times", kinds.KINDS["times"].example, 1, suffix).read_bytes() for _ in range(2)))
+            self.assertEqual(*(self.draw("dots", kinds.KINDS["dots"].example, 1, suffix).read_bytes() for _ in range(2)))
 
     def test_a_file_is_whole_or_as_it_was(self):
         path = self.draw("lines", kinds.KINDS["lines"].example)
@@ -116,20 +78,70 @@ class Files(Case):
 
 class Numbers(Case):
     def test_curves_and_lines_have_the_names_units_and_range_of_their_numbers(self):
-        said = texts(self.draw("curves", {"x": "time", "y": "mlm", "curves": [
-            {"name": "a_b", "steps": [[60 * k, 6 - k / 100] for k in range(200)]}, {"name": "_c$d$", "evaluations": [[600, 5], [12000, 3]]}]}))
-        for word in ("a_b", " _c$d$", "time (h)", "loss of masked words (nats)"):
+        said = self.said("curves", {"x": "time", "y": "mlm", "curves": [
+            {"name": "a_b", "steps": [[60 * k, 6 - k / 100] for k in range(200)]}, {"name": "_c$d$", "evaluations": [[600, 5], [12000, 3]]}]})
+        for word in ("a_b", " _c$d$", "training time (h)", "masked-word loss (nats)", "each step", "mean over 1/50 of the run", "held-out text"):
             self.assertIn(word, said)
-        self.assertTrue(any("running mean" in t and "marks: on held-out" in " ".join(said) for t in said), said)
-        said = texts(self.draw("lines", {"x": {"label": "lambda", "scale": "log"}, "y": {"label": "accuracy (%)", "least": 60, "most": 80},
-                                         "series": [{"name": "s", "points": [[1e-4, 61, 2], [1e-2, 79, 1]]}], "levels": [{"name": "dense", "value": 75}]}))
-        for word in ("0.0001", "0.001", "0.01", "60", "80", "lambda", "accuracy (%)", "dense", "bars: standard deviation"):
+        said = self.said("lines", {"x": {"label": "lambda", "scale": "log"}, "y": {"label": "accuracy (%)", "least": 60, "most": 80},
+                                         "series": [{"name": "s", "points": [[1e-4, 61, 2], [1e-2, 79, 1]]}], "levels": [{"name": "dense", "value": 75}]})
+        for word in ("0.0001", "0.001", "0.01", "60", "80", "lambda", "accuracy (%)", "dense"):
             self.assertIn(word, said)
+        self.assertIn("bars: standard deviation over seeds", " ".join(said))
         self.assertTrue(all(60 <= x <= 80 for x in numbers(said) if x >= 1), said)
+
+    def test_a_running_mean_does_not_lag(self):
+        """On a straight line it is the line, from the first point on."""
+        line = [(k, 5 - 0.01 * k) for k in range(400)]
+        mean = curves.running_mean(line)
+        self.assertTrue(0 <= 400 - len(mean) <= 3, len(mean))
+        self.assertTrue(all(abs(y - line[k][1]) < 1e-9 for k, (_, y) in enumerate(mean)))
+
+    def test_a_short_run_has_a_panel_of_its_own(self):
+        runs = [{"name": name, "steps": [[k, 5] for k in range(0, most, 2)]} for name, most in (("dense", 50), ("short", 12), ("middle", 30))]
+        for kept, count in ((runs, 2), (runs[::2], 1), (runs[:1], 1)):
+            with paper.style():
+                figure = figure_of("curves", {"x": "step", "y": "loss", "curves": kept})
+            self.assertEqual(len(figure.axes), count)
+        with paper.style():
+            shown = figure_of("curves", {"x": "step", "y": "loss", "curves": runs}).axes[1].lines
+        self.assertEqual([max(line.get_xdata()) for line in shown], [10, 10, 10])
+        self.assertNotIn("run", self.said("curves", {"x": "step", "y": "loss", "curves": [{"name": "run", "steps": [[1, 5], [2, 4]]}]}, 1))
+
+    def test_levels_far_off_are_named_and_leave_the_axes_as_they_are(self):
+        lines = {**kinds.KINDS["lines"].example, "levels": [{"name": "majority: 55.0", "value": 55}, {"name": "bag of words: 120.0", "value": 120, "band": 1},
+                                                            {"name": "none: 5.0", "value": 5}]}
+        with paper.style():
+            axes = figure_of("lines", lines).axes[0]
+        labels = [t.get_text() for t in axes.get_legend().get_texts()]
+        self.assertEqual(labels[2:], ["majority: 55.0", "bag of words: 120.0, above the axes", "none: 5.0, below the axes"])
+        self.assertTrue(50 < axes.get_ylim()[0] < 55 and axes.get_ylim()[1] < 85, axes.get_ylim())
+
+    def test_dots_of_several_series_share_a_row(self):
+        example = kinds.KINDS["dots"].example
+        said = self.said("dots", example, 1)
+        for word in ("dense", "designed", "longformer", "88.7", "sparsity (%)", "with the diagonal", "without it", "accuracy (%)"):
+            self.assertIn(word, said)
+        with paper.style():
+            axes = figure_of("dots", {**example, "levels": []}).axes[0]
+        marks = [(list(line.get_xdata()), list(line.get_ydata()), line.get_markerfacecolor()) for line in axes.lines if line.get_linestyle() == "None"]
+        self.assertEqual([m[:2] for m in marks], [([81.2, 80.9], [0, -2]), ([81.1, 80.8], [0, -2])])
+        self.assertEqual(marks[1][2], "none")
+
+    def test_a_zoom_shows_its_part_again(self):
+        content = {**kinds.KINDS["scatter"].example, "zoom": {"x": [20, 40], "y": [80, 82]}}
+        with paper.style():
+            whole, part = figure_of("scatter", content).axes
+        self.assertEqual((part.get_xlim(), part.get_ylim()), ((20, 40), (80, 82)))
+        self.assertEqual(([t.get_text() for t in whole.texts], [t.get_text() for t in part.texts]), (["dense"], ["longformer"]))
+
+    def test_ticks_have_as_many_digits_as_one_needs(self):
+        self.assertEqual(paper.Even().format_ticks([0.5, 0.52, -0.1]), ["0.50", "0.52", "\N{MINUS SIGN}0.10"])
+        self.assertEqual(paper.Even().format_ticks([0, 10000]), ["0", "10 k"])
+        self.assertEqual([paper.decimals(v) for v in ([501, 1260.85], [24, 24.2], [0.0321], [0], [7.5, -81])], [0, 1, 4, 0, 1])
 
     def test_bars_say_each_value_with_its_deviation_and_begin_at_0(self):
         example = kinds.KINDS["bars"].example
-        said = texts(self.draw("bars", example))
+        said = self.said("bars", example)
         for word in ("81.2 \N{PLUS-MINUS SIGN} 0.4", "76.1 \N{PLUS-MINUS SIGN} 0.7", "section", "pairs", "longformer", "majority", "accuracy (%)", "0"):
             self.assertIn(word, said)
         with paper.style():
@@ -139,7 +151,7 @@ class Numbers(Case):
             self.assertFalse(figure_of("bars", dots).axes[0].patches)
 
     def test_scatter_names_its_points_where_they_are(self):
-        said = texts(self.draw("scatter", kinds.KINDS["scatter"].example))
+        said = self.said("scatter", kinds.KINDS["scatter"].example)
         for word in ("dense", "longformer", "designed", "time of a step (ms)"):
             self.assertIn(word, said)
         with paper.style():
@@ -148,74 +160,13 @@ class Numbers(Case):
 
     def test_times_are_those_of_bench(self):
         example = copy.deepcopy(kinds.KINDS["times"].example)
-        self.assertIn("512", texts(self.draw("times", example)))
+        self.assertIn("512", self.said("times", example))
         example["results"] = example["results"][:1]
         example["results"][0].update(median_s=0.002, dense_s=0.0062, lowering="tiles")
-        said = texts(self.draw("times", example))
-        for word in ("2 ms, 3.1 \N{MULTIPLICATION SIGN} as fast", "star", "f32 forward", "time (ms)"):
+        said = self.said("times", example)
+        for word in ("2 ms, 3.1 \N{MULTIPLICATION SIGN} as fast as dense", "star", "f32 forward", "time (ms)"):
             self.assertIn(word, said)
         self.assertTrue(any("512 tokens, cpu, 2 threads, 12 heads" in t for t in said), said)
-
-
-class Maps(Case):
-    def test_dark_is_large_and_the_scale_is_the_labels(self):
-        with paper.style():
-            figure = figure_of("heatmaps", {"label": "P", "panels": [{"values": [[0.1, 0.2], [0.3, 0.4]]}]})
-            image = figure.axes[0].images[0]
-            shades = image.to_rgba([[0.1, 0.2, 0.3, 0.4]])[0, :, :3].sum(1)
-            self.assertTrue(all(x > y for x, y in zip(shades, shades[1:])), shades)
-            self.assertEqual(tuple(image.get_clim()), (0.1, 0.4))
-            self.assertTrue((image.get_array() == [[0.1, 0.2], [0.3, 0.4]]).all())
-        for word in ("P", "0.1", "0.4", "key j", "query i"):
-            self.assertIn(word, texts(self.draw("heatmaps", {"label": "P", "panels": [{"values": [[0.1, 0.2], [0.3, 0.4]]}]}, 1)))
-
-    def test_constant_maps_are_left_out_and_counted(self):
-        varied, constant = {"values": [[0, 1], [1, 0]]}, {"values": [[1, 1], [1, 1]]}
-        path = self.draw("heatmaps", {"label": "P", "panels": [{**varied, "title": "one"}, {**constant, "title": "two"}, {**constant, "title": "three"}]})
-        said = texts(path)
-        self.assertIn("2 of the maps, whose values are all equal, are left out", said)
-        self.assertTrue("one" in said and "two" not in said, said)
-        self.assertEqual(images(path), 2)
-        said = texts(self.draw("heatmaps", {"label": "P", "rows": ["layer 0"], "columns": ["head 0", "head 1"], "panels": [constant, varied]}))
-        for word in ("head 0", "head 1", "layer 0", "all 1", "1 of the maps, whose values are all equal, is left out"):
-            self.assertIn(word, said)
-        said = texts(self.draw("film", {"heads": ["head 0", "head 1"], "frames": [
-            {"step": 5, "density": 0.5, "masks": [[[1, 1], [1, 1]], [[0, 0], [0, 0]]]}, {"step": 10, "density": 0.25, "masks": [varied["values"]] * 2}]}))
-        for word in ("all on", "all off", "step 5", "50 %", "10", "25 %", "head 1"):
-            self.assertIn(word, said)
-
-    def test_tokens_stand_at_their_rows_and_columns(self):
-        said = texts(self.draw("heatmaps", kinds.KINDS["heatmaps"].example, 1))
-        self.assertEqual(said.count("cat"), 3)  # on the left, and below each map
-        long = {"label": "P", "tokens": [f"t{k}" for k in range(99)], "panels": [{"values": [[int(i == j) for i in range(99)] for j in range(99)]}]}
-        self.assertNotIn("t1", texts(self.draw("heatmaps", long, 1)))
-
-    def test_a_forced_border_is_in_no_map_and_no_scale(self):
-        n = 6
-        head = [[1 if {i, j} & {0, n - 1} else 0.1 + 0.01 * abs(i - j) for j in range(n)] for i in range(n)]
-        content = {"border": True, "mean": head, "by_distance": [0.1, 0.11, 0.12, 0.13], "heads": [{"name": f"head {k}", "values": head} for k in (0, 1)]}
-        with paper.style():
-            figure = figure_of("importance", content)
-            shown = [a.images[0] for a in figure.axes if a.images]
-        self.assertEqual(len(shown), 3)
-        for image in shown:
-            self.assertEqual((image.get_array().shape, image.get_clim(), tuple(image.get_extent())), ((4, 4), (0.1, 0.13), (0.5, 4.5, 4.5, 0.5)))
-        self.assertIn("the first and last row and column are forced on and left out", texts(self.draw("importance", content)))
-        content["border"] = False
-        with paper.style():
-            self.assertEqual([a.images[0] for a in figure_of("importance", content).axes if a.images][0].get_clim(), (0, 1))
-
-    def test_pruned_says_what_each_mask_keeps(self):
-        said = texts(self.draw("pruned", {"title": "Layer 1, head 2", "label": "mean attention", "importance": [[0.6, 0.4], [0.1, 0.9]], "lines": [
-            {"name": "10 % of\nthe entries", "masks": [{"name": "snap", "mask": [[1, 0], [0, 1]], "density": 0.5, "cosine": 0.987},
-                                                     {"name": "tiles", "mask": None}]}]}))
-        for word in ("Layer 1, head 2", "snap", "density 0.5", "cosine 0.99", "tiles", "none", "10 % of", "importance", "mean attention"):
-            self.assertIn(word, said)
-
-    def test_arrays_in_base64_are_little_endian_floats_and_bytes(self):
-        for content in ({"type": "f4", "shape": [1, 2], "base64": "AAAAPwAAgD4="}, [[0.5, 0.25]]):
-            self.assertEqual(data.array(2)(content, "a").tolist(), [[0.5, 0.25]])
-        self.assertEqual(data.array(1)({"type": "u1", "shape": [3], "base64": "AAEC"}, "a").tolist(), [0, 1, 2])
 
 
 class Refusals(Case):
@@ -235,6 +186,10 @@ class Refusals(Case):
                 ("not the bytes", "heatmaps", {"label": "P", "panels": [{"values": {"type": "f4", "shape": [2, 2], "base64": "AAAA"}}]}),
                 ("at most 1e+30", "heatmaps", {"label": "P", "panels": [{"values": {"type": "f4", "shape": [1, 1], "base64": "AADAfw=="}}]}),
                 ("2 values are expected", "bars", {**kinds.KINDS["bars"].example, "methods": [{"name": "a", "values": [1]}]}),
+                ("2 values are expected", "dots", {**kinds.KINDS["dots"].example, "series": [{"name": "a", "values": [1]}]}),
+                ("no series has a value", "dots", {**kinds.KINDS["dots"].example, "series": [{"name": "a", "values": [None, None]}]}),
+                ("2 names are expected", "lines", {**lines, "series": [{"name": "a", "points": [[1, 2], [2, 3]], "names": ["b"]}]}),
+                ("corner: a number from 2 to 1", "heatmaps", {"label": "P", "corner": 5, "panels": [{"values": [[1, 2], [3, 4]]}]}),
                 ("no curve has a point", "curves", {"x": "step", "y": "loss", "curves": [{"name": "a"}]}),
                 ("masks of 1 heads over 3", "film", {"heads": ["h"], "frames": [{"step": 1, "density": 1, "masks": [[[1] * 3] * 3] * 2}]})):
             with self.subTest(says=says):
@@ -243,7 +198,7 @@ class Refusals(Case):
     def test_changed_examples_are_drawn_or_refused(self):
         """Never another exception."""
         draw = random.Random(7)
-        for turn in range(10):
+        for turn in range(8):
             kind = draw.choice(list(kinds.KINDS))
             content = changed(kinds.KINDS[kind].example, draw)
             try:
@@ -284,7 +239,7 @@ class Refusals(Case):
             made = subprocess.run([sys.executable, *how, "lines", "-o", "a.svg"], cwd=self.work, capture_output=True, text=True, check=False, env=environment,
                                   input='{"x":{"label":"x"},"y":{"label":"y"},"series":[{"name":"a","points":[[1,2]]}]}')
             self.assertEqual(made.returncode, 0, made.stderr)
-            self.assertIn("a", texts(self.work / "a.svg"))
+            self.assertIn("x", texts(self.work / "a.svg"))
         self.assertFalse(re.search(r"\| +(torch|transformers|maskc)$", made.stderr, re.M), "torch or the package was imported")
 
 

@@ -166,8 +166,8 @@ static json_t *panels(const struct attention *a)
     json_t *ret = json_array();
     for (uint32_t k = 0; k < m->layers * m->heads; k++)
         json_array_append_new(
-            ret, json_pack("{s:o, s:o}", "title", json_sprintf("%.1f", a->support[k]), "values",
-                           figure_floats(a->value + (size_t)k * m->n * m->n, shape)));
+            ret, json_pack("{s:o, s:o}", "title", json_sprintf("%.1f keys", a->support[k]),
+                           "values", figure_floats(a->value + (size_t)k * m->n * m->n, shape)));
     return ret;
 }
 
@@ -181,7 +181,8 @@ static int draw(const struct attention *a, const struct figure *f, struct error 
         "{s:s, s:o, s:o, s:o, s:o, s:i, s:i, s:s, s:s}", "label", "attention probability",
         "panels", panels(a), "rows", names("layer", m->first_layer, m->layers), "columns",
         names("head", m->first_head, m->heads), "tokens", tokens, "least", 0, "most", 1,
-        "scale", "root", "note", "above each map: keys that a query looks at, on average");
+        "scale", "root", "note",
+        "above each map: keys with a probability above 0, mean over the queries");
     return figure_draw(f, numbers, e);
 }
 

@@ -6,7 +6,8 @@
 #include <inttypes.h>
 #include <stdlib.h>
 
-enum { FRAMES_A_COLUMN = 6, FILM_HEADS = 12, MAP_HEADS = 96 };
+/* A film has few maps, so that each is large enough to read. */
+enum { FRAMES_A_COLUMN = 3, FRAMES = 5, FILM_HEADS = 6, MAP_HEADS = 96 };
 
 static json_t *head_name(uint32_t layers, uint32_t layer, uint32_t head)
 {
@@ -85,7 +86,7 @@ static json_t *frame_json(const struct mask_frame *f)
 
 int film_draw(const struct mask_history *h, const struct figure *f, struct error *e)
 {
-    const uint32_t most = FRAMES_A_COLUMN * (f->columns == 1 ? 1 : 2),
+    const uint32_t most = f->columns == 1 ? FRAMES_A_COLUMN : FRAMES,
                    count = h->frames < most ? h->frames : most;
     const struct mask *first = h->frame[0].mask;
     json_t *heads = json_array(), *frames = json_array();
@@ -96,5 +97,8 @@ int film_draw(const struct mask_history *h, const struct figure *f, struct error
         const uint64_t at = count > 1 ? (uint64_t)k * (h->frames - 1) / (count - 1) : 0;
         json_array_append_new(frames, frame_json(&h->frame[at]));
     }
-    return figure_draw(f, json_pack("{s:o, s:o}", "heads", heads, "frames", frames), e);
+    return figure_draw(f,
+                       json_pack("{s:o, s:I, s:o}", "heads", heads, "of_heads",
+                                 (json_int_t)first->layers * first->heads, "frames", frames),
+                       e);
 }

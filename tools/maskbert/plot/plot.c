@@ -2,6 +2,7 @@
 /* maskbert plot: the logs of runs as curves. */
 #include "masks/base/file.h"
 #include "masks/base/memory.h"
+#include "masks/base/text.h"
 #include "model/checkpoint/json.h"
 #include "tools/common/figure.h"
 #include "tools/maskbert/command.h"
@@ -26,6 +27,7 @@ struct curve {
 
 struct curves {
     struct curve *curve;
+    struct text setting; /* a line for each run whose folder has its settings */
     uint32_t count;
     const char *x, *y; /* as --x and --y name them */
 };
@@ -133,6 +135,48 @@ static int read_log(const char *given, struct reading r, struct error *e)
     return result;
 }
 
+/* ---- a run's settings ---- */
+
+/* The JSON of a file next to a log; null without one. */
+static json_t *beside(const char *log, const char *name)
+{
+    const char *slash = strrchr(log, '/');
+    struct text path = {0};
+    text_add(&path, "%.*s%s", slash ? (int)(slash - log) + 1 : 0, log, name);
+    json_t *ret = json_load_file(text_get(&path), 0, NULL);
+    text_finish(&path);
+    return ret;
+}
+
+static void add_field(struct text *to, const json_t *of, const char *name, const char *words)
+{
+    const json_t *v = json_object_get(of, name);
+    if (json_is_string(v))
+        text_add(to, ", %s%s", words, json_string_value(v));
+    else if (json_is_integer(v))
+        text_add(to, ", %s%" JSON_INTEGER_FORMAT, words, json_integer_value(v));
+}
+
+/* "run: model 4x256x4 (layers x hidden size x heads), n = 128, mask window(2), batches of 16, bf16" */
+static void add_setting(struct text *to, const char *given, const char *name)
+{
+    int layers, hidden, heads;
+    char *log = log_path(given);
+    json_t *config = beside(log, "config.json"), *run = beside(log, "run.json");
+    if (json_unpack(config, "{s:i, s:i, s:i}", "num_hidden_layers", &layers, "hidden_size",
+                    &hidden, "num_attention_heads", &heads) == 0) {
+        text_add(to, "%s%s: model %dx%dx%d (layers x hidden size x heads)",
+                 to->length ? "\n" : "", name, layers, hidden, heads);
+        add_field(to, config, "max_position_embeddings", "n = ");
+        add_field(to, run, "mask", "mask ");
+        add_field(to, run, "batch", "batches of ");
+        add_field(to, run, "dtype", "");
+    }
+    json_decref(config);
+    json_decref(run);
+    free(log);
+}
+
 /* ---- the figure ---- */
 
 static json_t *points_json(const struct points *p)
@@ -151,7 +195,8 @@ static json_t *curves_json(const struct curves *c)
                                                 json_string_nocheck(c->curve[k].name), "steps",
                                                 points_json(&c->curve[k].steps), "evaluations",
                                                 points_json(&c->curve[k].evaluations)));
-    return json_pack("{s:s, s:s, s:o}", "x", c->x, "y", c->y, "curves", curves);
+    return json_pack("{s:s, s:s, s:s, s:o}", "x", c->x, "y", c->y, "note",
+                     text_get(&c->setting), "curves", curves);
 }
 
 /* ---- the command ---- */
@@ -166,9 +211,11 @@ static int plot(const struct options *o, struct curves *c, struct error *e)
         return error_set(e, ERROR_INPUT, "plot: -o FIGURE.pdf, .svg or .png is expected");
     if (figure_check(&figure, e) < 0)
         return -1;
-    for (uint32_t k = 0; k < o->n_arguments; k++)
+    for (uint32_t k = 0; k < o->n_arguments; k++) {
         if (read_log(o->arguments[k], (struct reading){&c->curve[k], x, c->y, 0}, e) < 0)
             return -1;
+        add_setting(&c->setting, o->arguments[k], c->curve[k].name);
+    }
     return figure_draw(&figure, curves_json(c), e);
 }
 
@@ -186,5 +233,6 @@ int command_plot(const struct options *o)
         free(c.curve[k].evaluations.at);
     }
     free(c.curve);
+    text_finish(&c.setting);
     return r < 0 ? command_fail(&e) : 0;
 }

@@ -199,11 +199,11 @@ def draw(c, gathered, figures, kept=None):
         figures.draw(f"blocks-{what}", f"Blocks: {label}", "bars", {
             "title": f"Masks of blocks: {label}", "y": {"label": label}, "groups": [f"n = {n}" for n in lengths],
             "methods": [{"name": drawing.mask_name(name), "values": [pick(found[name, n]) for n in lengths], "deviations": spreads[name]} for name in names],
-            "note": "\n".join(filter(None, [f"{TOKENS} tokens a step; n: length of a sequence. Step: median of {ROUNDS * (STEPS - 1)}. {drawing.masks_are(names)}", c.s.note]))})
+            "note": "\n".join(filter(None, [f"{TOKENS} tokens a step; n: length of a sequence. Medians of {ROUNDS * (STEPS - 1)} steps. {drawing.masks_are(names)}", c.s.note]))})
     def one(task, metric, baselines):
         dense = drawing.dense_level(gathered, task)
         rows = [{"name": drawing.mask_name(x), "said": f"{row[task.name]['sparsity'] or 0:.1f}"} for x, row in gathered.items()]
-        drawing.dots(figures, f"blocks-{task.name}", f"Questions on texts of {task.length} tokens", {"label": drawing.score(task, metric)}, rows,
+        drawing.dots(figures, f"blocks-{task.name}", f"Questions on texts of {task.length} tokens", drawing.score(task, metric, dense), rows,
                      [("mask", [row[task.name] for row in gathered.values()], {})], levels=[*dense, *baselines], said="sparsity (%)",
                      note=drawing.about(c, task, [row[task.name] for row in gathered.values()], drawing.masks_are(gathered), drawing.shaded(dense)))
     drawing.each_task(c, gathered, one)

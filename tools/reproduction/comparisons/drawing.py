@@ -7,7 +7,7 @@ import re
 import subprocess
 import sys
 
-from . import ordering, table
+from . import folders, ordering, table
 
 MODULE = pathlib.Path(__file__).resolve().parents[3] / "runtime/python/maskc/figures"
 
@@ -56,9 +56,10 @@ P_IS = "P: probability, learned in pre-training, that an entry is on."
 BAND = f"Shaded: differences to dense that are within chance ({ordering.TIMES} standard errors, over seeds and examples)."
 
 
-def score(task, metric):
-    """Label of an axis."""
-    return {"f1": "F1", "exact_match": "exact match"}.get(metric, metric) + f" on task {task.name} (%)"
+def score(task, metric, dense=()):
+    """The axis of a metric. It begins at 0 where chance around dense goes below that."""
+    label = {"f1": "F1", "exact_match": "exact match"}.get(metric, metric) + f" on task {task.name} (%)"
+    return {"label": label, **({"least": 0} if any(x["value"] < x.get("band", 0) for x in dense) else {})}
 
 
 def mask_name(label):
@@ -77,7 +78,7 @@ def about(c, task, entries, *words):
     seeds = sorted({e["seeds"] for e in found})
     count = f"{seeds[0]}" if len(seeds) == 1 else f"{seeds[0]} to {seeds[-1]}"
     model = f"Model: {c.model_text()}, n = {task.length}, " if c.model_text() else f"n = {task.length}, "
-    made = f"fine-tuned on {found[0]['examples']} examples, judged by {found[0]['dev']}; {count} seed{'s' * (seeds != [1])} a point."
+    made = f"fine-tuned on {found[0]['examples']} examples, judged by {found[0]['dev']} others; {count} seed{'s' * (seeds != [1])} a point."
     task_is = f"Task {task.name}: {TASKS[task.name]}." if task.name in TASKS else f"Task {task.name}."
     return "\n".join(filter(None, [task_is, " ".join(filter(None, words)), model + made]))
 
@@ -130,5 +131,7 @@ def each_task(c, gathered, draw):
     for task in c.tasks:
         metric = next((row[task.name]["metric"] for row in gathered.values() if row[task.name]["metric"]), None)
         if metric:
-            found = [(m, table.baseline(c, metric, task, m)) for m in table.BASELINES]
-            draw(task, metric, [level(BASELINES[name], b[0]) for name, b in found if b])
+            found = [(BASELINES[m], b[0]) for m in table.BASELINES if (b := table.baseline(c, metric, task, m))]
+            if BASELINES["majority"] not in dict(found) and (most := folders.majority(task)) is not None:
+                found.insert(0, (BASELINES["majority"], most))
+            draw(task, metric, [level(name, value) for name, value in found])

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """A page of the comparisons: a section for each, replaced where it is there; figures and table.json in a folder beside the page."""
+import re
 import shutil
 
 from programs import write_whole
@@ -34,3 +35,20 @@ def write(page, name, titles, section, folder, figures):
     found[mine.split("\n", 1)[0][3:]] = mine.rstrip("\n") + "\n"
     order = [t for t in titles if t in found]
     write_whole(page, "\n".join([HEAD.format(page=page.name, beside=beside), *(found[t] for t in order)]))
+
+
+def replace(page, name, title, figures):
+    """The section's drawn figures by others; its maps (PNG) and its text stay."""
+    beside = page.with_suffix("").name
+    text = page.read_text(encoding="utf-8")
+    old = sections(text)[title]
+    blocks = re.findall(rf"\n!\[[^\]]*\]\({beside}/{name}-[^)]*\)\n\n[^\n]*\n", old)
+    new = old
+    for block in blocks:
+        new = new.replace(block, "")
+    for path in (page.parent / beside).glob(f"{name}-*.svg"):
+        path.unlink()
+    for figure in figures.made:
+        shutil.copyfile(figures.folder / figure, page.parent / beside / f"{name}-{figure}")
+    new += figures.markdown().replace("](figures/", f"]({beside}/{name}-") + "".join(b for b in blocks if ".png)" in b)
+    write_whole(page, text.replace(old.rstrip("\n"), new.rstrip("\n")))

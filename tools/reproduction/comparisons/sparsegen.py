@@ -135,7 +135,7 @@ def draw(c, gathered, figures):
         series = [{"name": f"sparsegen, {WORDS[start]}", "ring": start == "scratch", "points": [
             drawing.point(x, e) for x in LAMBDAS if (e := gathered[name(f"lambda {x}", start)][task.name])["mean"] is not None]} for start in STARTS]
         soft = [x for s in STARTS for x in drawing.dense_level(gathered, task, name("softmax", s), f"softmax, {WORDS[s]}")]
-        drawing.lines(figures, f"lambda-{task.name}", f"{task.name}: sparsegen attention and softmax", ({"label": "lambda"}, {"label": drawing.score(task, metric)}), series,
+        drawing.lines(figures, f"lambda-{task.name}", f"Task {task.name}: sparsegen attention and softmax", ({"label": "lambda"}, drawing.score(task, metric, soft)), series,
                       levels=[*soft, *baselines], note=drawing.about(c, task, rows_of, LAMBDA_IS, drawing.shaded(soft).replace("to dense", "to softmax")))
         draw_support(c, gathered, figures, task)
     drawing.each_task(c, gathered, one)
@@ -147,6 +147,6 @@ def draw_support(c, gathered, figures, task):
     keys = [{"name": f"sparsegen, {WORDS[start]}", "ring": start == "scratch", "points": [
         [x, statistics.mean(s)] for x in LAMBDAS if (s := supports(gathered, name(f"lambda {x}", start), task.name))]} for start in STARTS]
     tokens = next((m["tokens"] for row in gathered.values() for m in row[task.name]["more"] if "tokens" in m), None)
-    drawing.lines(figures, f"support-{task.name}", f"{task.name}: keys that a query looks at", ({"label": "lambda"}, {"label": "keys of a query", "least": 0}), keys,
+    drawing.lines(figures, f"support-{task.name}", f"Task {task.name}: keys that a query looks at", ({"label": "lambda"}, {"label": "keys of a query", "least": 0}), keys,
                   levels=[drawing.level("all keys, as with softmax", tokens)] if tokens else [],
                   note=f"Keys with a probability above 0, mean over layers, heads, queries and {TEXTS} texts of dev; first seed. {LAMBDA_IS}")

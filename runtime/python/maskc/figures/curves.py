@@ -31,11 +31,14 @@ def scale_of(what, most):
 
 
 def running_mean(points):
-    """Means over a part of the curve around each point, as long before it as after it: a mean at an end is over fewer points, and none lags."""
+    """Means over a part of the curve around each point, as long before it as after it, so that none lags. Near the ends they are over fewer
+    points; at the very end, where one would be noise, there is none."""
     sums, radius, last = [0, *itertools.accumulate(y for _, y in points)], max(1, len(points) // (2 * PART)), len(points) - 1
     out = []
     for k, (x, _) in enumerate(points):
         r = min(k, last - k, radius)
+        if 3 * (last - k) < radius:
+            break
         out.append((x, (sums[k + r + 1] - sums[k - r]) / (2 * r + 1)))
     return out
 
@@ -70,7 +73,7 @@ def handles(d, made):
              for k, c in enumerate(d.curves)] if several else []
     if "mean" in made:
         found += [Line2D([], [], color=grey, alpha=0.4, linewidth=0.5, label=d.line or "each step"),
-                  Line2D([], [], color=grey, label=f"running mean, 1/{PART} of the run")]
+                  Line2D([], [], color=grey, label=f"mean over 1/{PART} of the run")]
     elif "raw" in made:
         found.append(Line2D([], [], color=grey, label=d.line or "each step"))
     if "marks" in made:

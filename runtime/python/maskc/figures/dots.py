@@ -7,7 +7,7 @@ DOTS = record(title=optional(text), note=optional(text), x=data.axis, levels=opt
               rows=listing(record(name=text, group=optional(text, ""), said=optional(text))),
               series=listing(record(name=text, values=listing(optional(data.number)), deviations=optional(listing(optional(data.deviation))),
                                     ring=optional(data.flag, False), colour=optional(data.number))))
-ROW, HEAD = 0.165, 0.13  # inches of a row; more of a group's heading
+ROW = 0.165  # inches of a row
 
 
 def check(d):
@@ -50,7 +50,7 @@ def draw_series(axes, k, series, at, several):
 def draw_dots(d, columns):
     values = check(d)
     at, heads = places(d.rows)
-    figure = paper.new_figure(columns, 0.85 + ROW * (len(at) + len(heads)), d.title)
+    figure = paper.new_figure(columns, 0.85 + ROW * (len(at) + len(heads) + bool(d.said)), d.title)
     axes = figure.subplots()
     made = [draw_series(axes, k, s, at, len(d.series)) for k, s in enumerate(d.series)]
     paper.set_axis(axes, "x", d.x, values)
@@ -69,7 +69,7 @@ def name_rows(axes, d, at, heads):
     axes.set_yticks([y for y, _, _ in lines])
     for label, (_, _, head) in zip(axes.set_yticklabels([name for _, name, _ in lines]), lines):
         label.set_fontweight("bold" if head else "normal")
-    axes.set_ylim(min(at) - 0.7, 0.7)
+    axes.set_ylim(min(at) - 0.7, 1.6 if d.said else 0.7)
     axes.tick_params(axis="y", length=0)
     paper.grid(axes)
     for y, _ in heads:
@@ -78,4 +78,4 @@ def name_rows(axes, d, at, heads):
         if r.said:
             axes.annotate(r.said, (1, y), (4, 0), xycoords=axes.get_yaxis_transform(), textcoords="offset points", va="center", fontsize=paper.SMALL)
     if d.said:
-        axes.annotate(d.said, (1, 0.8), (4, 0), xycoords=axes.get_yaxis_transform(), textcoords="offset points", va="bottom", fontsize=paper.SMALL)
+        axes.annotate(d.said, (1, 1), (4, 0), xycoords=axes.get_yaxis_transform(), textcoords="offset points", va="center", fontsize=paper.SMALL)

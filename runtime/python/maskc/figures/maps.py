@@ -21,7 +21,7 @@ def constant(values):
 def draw_map(axes, values, norm, first=0, apart=False):
     """Query i goes down, key j goes right; `first` is the position of the first row and column. `apart` leaves a blank line between the
     map and its frame: entries of the first and last row and column are then told from the frame."""
-    n, gap = len(values), max(0.6, 0.025 * len(values)) if apart else 0
+    n, gap = len(values), max(0.45, 0.025 * len(values)) if apart else 0
     for side in axes.spines.values():
         side.set_visible(True)
         side.set_color("#aaaaaa" if apart else paper.GREY)

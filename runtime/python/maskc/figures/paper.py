@@ -5,6 +5,7 @@ One convention: dark is active or important, light is off. Widths are those of a
 below 7 pt, series differ in colour (Okabe and Ito's, told apart with any colour vision), in marker and in dashes. A title says what is
 shown, the notes below define names and give model, data and seeds. The legend is above the axes and hides nothing."""
 import contextlib
+import importlib
 import io
 import math
 import os
@@ -45,7 +46,7 @@ def new_figure(columns, height, title=None):
     figure = Figure(figsize=(WIDTH[columns], min(height, HEIGHT)), layout="constrained")
     FigureCanvasAgg(figure)
     if title:
-        figure.suptitle(wrap(title, WIDTH[columns], NORMAL + 1))
+        figure.suptitle(wrap(title, WIDTH[columns] - 0.2, NORMAL + 1))
     return figure
 
 
@@ -169,7 +170,7 @@ def draw_levels(axes, levels, values, across=True):
     """Lines for levels, horizontal if `across`; returns their handles for the legend. A level far from the values is named in the legend
     with an arrow: its line would leave the values a fraction of the axes. A band shows differences that are within chance."""
     low, high = min(values), max(values)
-    room = max(high - low, 1e-9 * abs(high))
+    room = max(high - low, 0.25 * abs(high))
     return [draw_level(axes, k, level, across, (level.value > high + room) - (level.value < low - room)) for k, level in enumerate(levels)]
 
 
@@ -188,13 +189,22 @@ def draw_level(axes, k, level, across, outside):
 
 # ---- files ----
 
+def lay_out(figure):
+    """Places all parts; they stay there."""
+    engine = figure.get_layout_engine()
+    if engine:
+        engine.execute(figure)
+    figure.set_layout_engine("none")
+
+
 def save(figure, path):
-    """Writes the figure whole or not at all; the suffix says the format."""
+    """Writes the figure whole or not at all; the suffix says the format. The canvas is drawn once: Figure.savefig would draw it twice."""
     kind = str(path).rpartition(".")[2]
     made = io.BytesIO()
-    figure.draw_without_rendering()
-    figure.set_layout_engine("none")  # where all is stays: the layout takes as long as the drawing
-    figure.savefig(made, format=kind, metadata=NO_DATE[kind])
+    lay_out(figure)
+    figure.set_dpi(matplotlib.rcParams["savefig.dpi"] if kind == "png" else 72)
+    canvas = getattr(importlib.import_module("matplotlib.backends.backend_" + {"png": "agg"}.get(kind, kind)), "FigureCanvas")(figure)
+    getattr(canvas, "print_" + kind)(made, metadata=NO_DATE[kind])
     write_whole(os.path.realpath(path), made.getvalue())
 
 

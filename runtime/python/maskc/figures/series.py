@@ -134,7 +134,7 @@ def name_points(figure, axes, points):
 def name_all(figure, axes, zoom, points):
     """Each name once: in the zoom, where the point is in it."""
     if any(p.name for p in points):
-        figure.draw_without_rendering()
+        paper.lay_out(figure)
         for at, shown in zip(axes, ([p for p in points if not inside(zoom, p)], [p for p in points if inside(zoom, p)])):
             name_points(figure, at, shown)
 
