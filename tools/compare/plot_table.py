@@ -16,7 +16,7 @@ ROW = re.compile(r"^(\S+) +([\d.]+) % +(\d+) +(\w+) +(forward|both) +([\d.]+) +(
 WAYS = ("maskc", "PyTorch with the mask, its fastest way", "PyTorch dense, without a mask")
 MASKS = (("star", "star: neighbours and the first token"), ("logsparse", "logsparse: distances 0, 1, 2, 4, .."),
          ("longformer", "longformer(w,g): distances up to w, g global tokens"), ("fixed", "fixed(l,c): blocks of l, and the last c columns of each"),
-         ("strided", "strided(l): distances up to l and its multiples"), ("bigbird", "bigbird(w,g,r): distances up to w, g global tokens, r random keys a query"),
+         ("strided", "strided(l): distances up to l, and multiples of l"), ("bigbird", "bigbird(w,g,r): distances up to w, g global tokens, r random keys a query"),
          ("dam", "dam-near, dam-scattered: few distances, as masks learn them, close by or wide apart, and the first and last token"))
 
 

@@ -98,7 +98,7 @@ static const struct command commands[] = {
      "all heads, over the distance |i - j|, in the first and last row, and for each head (each layer and head with --per-layer). "
      "Prints means over the diagonal, over |i - j| = 1, over the first and last position, and the share of entries with P above 1/2. "
      "--film draws what has alpha above 0 in each state that the run has kept, which pretrain's --save-every and --keep decide: a column "
-     "for each (12 at most, evenly; 6 with --columns 1), a row for each head (12 at most).",
+     "for each (5 at most, evenly; 3 with --columns 1), a row for each head (6 at most).",
      O(OUTPUT) | O(FILM) | O(COLUMNS) | O(JSON), 1, 1, command_importance},
     {"tokenize", "DIR", "text to token ids, a line each",
      "Reads lines from stdin. Only a newline ends a line; a tab makes it a pair. Adds [CLS] and [SEP]. With --json each "

@@ -159,18 +159,19 @@ def grouped(heads, kept):
             f"{100 * near / count:.0f} % of the kept distances are at most 4.")
 
 
-FIGURES = (("P", "P averaged over the 12 heads of the first seed, dark where large (Figure 2); `maskbert importance DIR/runs/p-0 -o P.png` draws each head"),
+FIGURES = (("P", "P of each entry, mean over the 12 heads, dark where large (Figure 2); `maskbert importance DIR/runs/p-0 -o P.png` draws each head"),
            ("P by distance", "P by distance"),
-           ("pruning", "Pruning by P and at random (Figure 3)"), ("dam-u", "DAM_u, lambda 1e-1, dark active (Figure 5)"),
-           ("dam-s", "DAM_s, lambda 1e-1, dark active (Figure 6)"),
-           ("film", "DAM_s, lambda 1e-3, over the steps, dark active; `maskbert importance DIR/runs/dam-s-1e-3 --film -o film.png`"), ("stages", "One stage and two (Figure 7)"),
-           ("sparsity", "All masks with the diagonal"), ("loss", f"Training: dense, and where masks are learned, means of {pictures.BINS} parts of each; `maskbert plot DIR/runs/* -o loss.png --x tokens --y mlm` draws each step"))
+           ("pruning", "Masks pruned by P and at random (Figure 3)"), ("dam-u", "DAM by entry (DAM_u), lambda 1e-1, dark: on (Figure 5)"),
+           ("dam-s", "DAM by distance (DAM_s), lambda 1e-1, dark: on; the first and last row and column are always on (Figure 6)"),
+           ("film", "DAM by distance (DAM_s), lambda 1e-3, over the steps, dark: on; `maskbert importance DIR/runs/dam-s-1e-3 --film -o film.png`"), ("stages", "Masks learned in one stage and in two (Figure 7)"),
+           ("sparsity", "Sparsity and loss of all masks with the diagonal"), ("loss", f"Training loss, dense and learning masks, means of {pictures.BINS} parts of each run; `maskbert plot DIR/runs/* -o loss.png --x tokens --y mlm` draws each step"))
 
 
 def figures(made):
     shown = [f"### {title}\n\n![{title}](pictures/{made[name]})\n" for name, title in FIGURES if name in made]
     missing = [title for name, title in FIGURES if name not in made]
-    return "\n".join(["## Figures", "", *shown] + (["Not drawn, as what they show was not measured: " + "; ".join(missing) + "."] if missing else []))
+    how = "`python3 tools/reproduction/pictures.py PAGE.md` draws those again that are made from the table and `numbers.json`." if made else ""
+    return "\n".join(["## Figures", "", *([how, ""] if how else []), *shown] + (["Not drawn, as what they show was not measured: " + "; ".join(missing) + "."] if missing else []))
 
 
 def cost_section(g):

@@ -65,7 +65,7 @@ def publish(d, made, text):
     folder.mkdir(exist_ok=True)
     for name in pictures.NAMES:  # of a page before
         (folder / name).unlink(missing_ok=True)
-    for name in made.values():
-        if f"](pictures/{name})" in text:
+    for name in (*made.values(), "numbers.json"):
+        if f"](pictures/{name})" in text or name == "numbers.json":
             shutil.copyfile(d.folder / "pictures" / name, folder / name)
     write_whole(d.s.page, text.replace("](pictures/", f"]({beside}/"))

@@ -46,12 +46,14 @@ class Figures:
 
 TASKS = {"section": "which section of the archive a package is in, by its description", "synopsis": "whether a synopsis belongs to a description",
          "endings": "which of four endings follows", "subject": "where in a text the subject of its synopsis is, or nowhere"}
+LONG = "where in a text an answer is, in texts that are joined with others to fill n"
 BASELINES = {"majority": "majority", "bag-of-words": "bag of words"}
 MASKS = (("longformer", "longformer: distances up to 5, 2 global tokens"), ("fixed", "fixed: blocks of 4, and the last column of each"),
          ("strided", "strided: distances up to 4, and its multiples"), ("bigbird", "bigbird: distance 1, 2 global tokens, 2 random keys a query"),
          ("star", "star: neighbours and the first token"), ("logsparse", "logsparse: distances 0, 1, 2, 4, .., 64"),
          ("blockbert", "k blocks, heads a:b:..: a heads see their own of k blocks, b another one"), ("fairseq", "fairseq-fixed: blocks of 128, and the last 32 columns of each"),
          ("learned", "learned: by a run of maskbert pretrain"))
+DAM_IS = "DAM: masks learned in pre-training; each distance |i \N{MINUS SIGN} j| of a head is on or off; 1e-4, 1e-1: lambda, the price of an entry that is on."
 P_IS = "P: probability, learned in pre-training, that an entry is on."
 BAND = f"Shaded: differences to dense that are within chance ({ordering.TIMES} standard errors, over seeds and examples)."
 
@@ -79,7 +81,8 @@ def about(c, task, entries, *words):
     count = f"{seeds[0]}" if len(seeds) == 1 else f"{seeds[0]} to {seeds[-1]}"
     model = f"Model: {c.model_text()}, n = {task.length}, " if c.model_text() else f"n = {task.length}, "
     made = f"fine-tuned on {found[0]['examples']} examples, judged by {found[0]['dev']} others; {count} seed{'s' * (seeds != [1])} a point."
-    task_is = f"Task {task.name}: {TASKS[task.name]}." if task.name in TASKS else f"Task {task.name}."
+    known = LONG if task.name.startswith("long-") else TASKS.get(task.name)
+    task_is = f"Task {task.name}" + (f": {known}." if known else ".")
     return "\n".join(filter(None, [task_is, " ".join(filter(None, words)), model + made]))
 
 

@@ -104,16 +104,16 @@ def draw(c, gathered, figures):
         rows_of, dense = [row[task.name] for row in gathered.values()], drawing.dense_level(gathered, task)
         axes = {"label": "sparsity (% of the entries that are off)"}, drawing.score(task, metric, dense)
         more = {"levels": [*dense, *baselines]}
-        drawing.lines(figures, f"pruning-{task.name}", f"Task {task.name}: masks pruned by importance and at random", axes,
+        drawing.lines(figures, f"pruning-{task.name}", f"Task {task.name}: pruned by P and at random", axes,
                       [{"name": "pruned by P", "points": at("P pruned {} %")}, {"name": "pruned at random", "points": at("random {} %")}],
-                      note=drawing.about(c, task, rows_of, drawing.P_IS, "By P: the most important entries are kept; at random: as many, drawn for each seed.", drawing.shaded(dense)),
+                      note=drawing.about(c, task, rows_of, drawing.P_IS, "By P: the entries with the largest P are kept; at random: as many, drawn for each seed.", drawing.shaded(dense)),
                       **more)
         series = []
-        for words, form in (("one stage: DAM", "{}"), ("two stages: pruned by P", "P pruned as {}")):
+        for words, form in (("one stage: DAM by distance", "{}"), ("two stages: pruned by P", "P pruned as {}")):
             found = [(n, e) for n in RUNS[1:] if (e := gathered[form.format(label_of(n))][task.name])["mean"] is not None]
             series.append({"name": words, "joined": False, "points": [drawing.point(e["sparsity"], e) for _, e in found], "ring": form != "{}",
-                           "names": [f"price {n[6:]}" if form == "{}" else "" for n, _ in found]})
-        drawing.lines(figures, f"stages-{task.name}", f"Task {task.name}: masks learned in one stage and in two", axes, series,
-                      note=drawing.about(c, task, rows_of, "DAM: a mask learned in pre-training, structured: an entry goes by its distance; price: lambda, what an entry that is on costs.",
-                                         drawing.P_IS, "By P: the most important entries are kept, as many as DAM has.", drawing.shaded(dense)), **more)
+                           "names": [n[6:] if form == "{}" else "" for n, _ in found]})
+        drawing.lines(figures, f"stages-{task.name}", f"Task {task.name}: one stage and two", axes, series,
+                      note=drawing.about(c, task, rows_of, drawing.DAM_IS,
+                                         drawing.P_IS, "By P: the entries with the largest P are kept, as many as DAM has.", drawing.shaded(dense)), **more)
     drawing.each_task(c, gathered, one)

@@ -48,8 +48,9 @@ def draw_bars(d, columns):
             if m.values[g] is not None:
                 draw_bar(axes, d, m, g, (-(g * (len(d.methods) + 1) + k), k if d.groups else 0, digits))
     name_bars(axes, d, groups)
+    levels = paper.draw_levels(axes, d.levels, values + [0], False)
     finish_bars(axes, d)
-    paper.legend(axes, patches(d) + paper.draw_levels(axes, d.levels, values + [0], False))
+    paper.legend(axes, patches(d) + levels)
     paper.note(figure, [d.note, "\N{PLUS-MINUS SIGN}: standard deviation over runs" if any(any(m.deviations or []) for m in d.methods) else ""])
     return figure
 

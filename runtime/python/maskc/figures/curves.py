@@ -102,9 +102,9 @@ def draw_curves(d, columns):
         raise data.Bad("curves: no curve has a point")
     ends = limits(d)
     figure = paper.new_figure(columns, (2.3 if columns == 1 else 3.0) * (len(ends) if columns == 1 else 1), d.title)
-    axes = figure.subplots(len(ends), 1, squeeze=False).flat if columns == 1 else figure.subplots(1, len(ends), squeeze=False).flat
+    axes = list(figure.subplots(*((len(ends), 1) if columns == 1 else (1, len(ends))), squeeze=False).flat)
+    lines = [paper.draw_levels(at, d.levels, [y for _, y in points]) for at in axes][0]
     made = [panel(at, d, most, max(x for x, _ in points)) for at, most in zip(axes, ends)]
-    lines = paper.draw_levels(axes[0], d.levels, [y for _, y in points])
     paper.legend(axes[0], handles(d, made[0]) + lines)
     if len(ends) > 1:
         axes[1].set_title("the part that all runs have")

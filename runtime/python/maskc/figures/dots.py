@@ -53,11 +53,11 @@ def draw_dots(d, columns):
     figure = paper.new_figure(columns, 0.85 + ROW * (len(at) + len(heads) + bool(d.said)), d.title)
     axes = figure.subplots()
     made = [draw_series(axes, k, s, at, len(d.series)) for k, s in enumerate(d.series)]
-    paper.set_axis(axes, "x", d.x, values)
+    levels = paper.draw_levels(axes, d.levels, values, False)
     if d.x.scale == "linear":
         axes.margins(x=0.06)
+    paper.set_axis(axes, "x", d.x, values)
     name_rows(axes, d, at, heads)
-    levels = paper.draw_levels(axes, d.levels, values, False)
     paper.legend(axes, (made if len(made) > 1 or levels else []) + levels)
     spread = any(any(s.deviations or []) for s in d.series)
     paper.note(figure, [d.note, "bars: standard deviation over seeds" if spread else ""])

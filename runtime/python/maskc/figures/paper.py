@@ -120,12 +120,12 @@ def round_ticks(axis, most=6, whole=False):
 
 
 def log_ticks(axis, base, values):
-    """The powers; where there are fewer than two of them 2 and 5 times a power too. Base 2: the values themselves."""
+    """The powers; where there are fewer than three of them 2 and 5 times a power too. Base 2: the values themselves."""
     low, high = min(values), max(values)
     if base == 2 and len(set(values)) <= 8:
         axis.set_major_locator(ticker.FixedLocator(sorted(set(values))))
     else:
-        few = math.floor(math.log(high, base)) - math.ceil(math.log(low, base)) < 1
+        few = math.floor(math.log(high, base)) - math.ceil(math.log(low, base)) < 2
         axis.set_major_locator(ticker.LogLocator(base, subs=(1, 2, 5) if few and base == 10 else (1,), numticks=9))
     axis.set_major_formatter(ticker.FuncFormatter(short))
     axis.set_minor_locator(ticker.NullLocator())

@@ -29,10 +29,12 @@ def positive(d, name, values):
 
 def set_axes(axes, d, xs, ys):
     """Both axes of a figure, with grid and levels. Returns the levels' handles."""
+    positive(d, "y", ys + [x.value for x in d.levels])
+    levels = paper.draw_levels(axes, d.levels, ys)
     paper.set_axis(axes, "x", d.x, positive(d, "x", xs))
-    paper.set_axis(axes, "y", d.y, positive(d, "y", ys + [x.value for x in d.levels]))
+    paper.set_axis(axes, "y", d.y, ys)
     paper.grid(axes)
-    return paper.draw_levels(axes, d.levels, ys)
+    return levels
 
 
 def two_panels(d, columns, height, draw):
@@ -95,6 +97,9 @@ PLACES = (("left", "bottom", 4, 3), ("right", "bottom", -4, 3), ("left", "top", 
           ("center", "top", 0, -5))
 
 
+NEAR = 5  # pixels: a name that is so close to another, or to a point, would be taken for its own
+
+
 def overlap(a, b):
     """Area that two boxes share."""
     return max(0, min(a.x1, b.x1) - max(a.x0, b.x0)) * max(0, min(a.y1, b.y1) - max(a.y0, b.y0))
@@ -120,7 +125,7 @@ def name_points(figure, axes, points):
         for across, up, dx, dy in PLACES:
             label = axes.annotate(p.name, (p.x, p.y), (dx, dy), textcoords="offset points", ha=across, va=up, fontsize=paper.SMALL, annotation_clip=False)
             box = label.get_window_extent(renderer)
-            cost = sum(overlap(box, other) for other in taken) + (box.width * box.height - overlap(box, inside)) * 2
+            cost = sum(overlap(box.padded(NEAR), other) for other in taken) + (box.width * box.height - overlap(box, inside)) * 2
             if best is None or cost < best[0] - 1e-6:
                 if best:
                     best[1].remove()
@@ -154,7 +159,8 @@ def draw_scatter(d, columns):
     def draw(axes):
         made = [draw_group(axes, k, group, [p for p in d.points if p.group == group]) for k, group in enumerate(groups)]
         levels = set_axes(axes, d, [p.x for p in d.points], [p.y for p in d.points])
-        axes.margins(0.12)
+        if d.x.least is d.x.most is d.y.least is d.y.most is None:
+            axes.margins(0.12)
         return [m for m, group in zip(made, groups) if group] + levels
     figure, axes, handles = two_panels(d, columns, 2.5 if columns == 1 else 3.3, draw)
     paper.legend(axes[0], handles)
