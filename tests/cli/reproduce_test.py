@@ -19,7 +19,6 @@ import cmocka_count  # noqa: E402
 import learned  # noqa: E402
 import longer  # noqa: E402
 import page  # noqa: E402
-import pictures  # noqa: E402
 import plan  # noqa: E402
 import reproduce_toy as toy  # noqa: E402
 import rows  # noqa: E402
@@ -298,19 +297,6 @@ class FilesTest(toy.Scratch):
             self.assertRaisesRegex(Fatal, "x.npy", arrays.read_npy, self.folder / "x.npy")
             (self.folder / "x.safetensors").write_bytes(cut)
             self.assertRaisesRegex(Fatal, "x.safetensors", arrays.read_safetensors, self.folder / "x.safetensors", "alpha")
-
-    def test_pictures_hold_their_points(self):
-        made, fields = [], ("mask", "sparsity", "mlm", "deviation", "plateau", "diagonal", "group")
-        self.addCleanup(setattr, pictures, "figure", pictures.figure)
-        pictures.figure = lambda _folder, name, kind, content: made.append((name, kind, content))
-        g = {"runs": {"p-0": {"seed": 0, "P_by_distance": [0.5, None, 0.7]}}, "entries": [dict(zip(fields, (*row, True, "pruned"))) for row in (
-            ("P pruned 90 %", 90.0, 3.1, None, False), ("P pruned 80 %", 80.0, 2.4, 0.1, False), ("random 80 %", 80.0, 5.3, None, True))]}
-        said = [make(None, g, None) or len(made) for make in (pictures.pruning, pictures.by_distance, pictures.stages, pictures.sparsity)]
-        self.assertEqual(([name for name, _, _ in made], said), (["pruning.svg", "P_distance.svg", "sparsity.svg"], [1, 2, 2, 3]))
-        series = [{"name": "by P", "joined": True, "points": [(80.0, 2.4, 0.1), (90.0, 3.1)]}, {"name": "seed 0", "joined": True, "points": [(0, 0.5), (2, 0.7)]}]
-        self.assertEqual([s for m in made[:2] for s in m[2]["series"]], series)
-        table_of = pictures.entries_of("| P pruned 80 % | 80.0 | 2.3564 | 0.1 |" + " 1 |" * 7 + "\n| random 90 % (plateau) | 90.0 | 5.5 |  |" + " 1 |" * 7)
-        self.assertEqual([(e["mask"], e["mlm"], e["deviation"], e["plateau"]) for e in table_of], [("P pruned 80 %", 2.3564, 0.1, False), ("random 90 %", 5.5, None, True)])
 
     def test_alpha_of_distances_by_place(self):
         """Two heads, n = 6: the interior has distances 0 to 3; the border is on."""
