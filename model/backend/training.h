@@ -32,6 +32,7 @@ struct update {
 };
 
 /* Functions that return an int return 0, or -1 with *e set: a GPU can fail at any of them. */
+enum { NORM_BLOCK = 1 << 15 };
 struct training_backend {
     /* ---- arrays ---- */
     /* count elements, zeroed, aligned to 64 bytes. Null with *e set. Of any thread at any time. */
@@ -59,6 +60,10 @@ struct training_backend {
     /* Sums of squares and norms of pieces are taken in a fixed order: the same bits for any number of threads. */
     int (*gradient_norm)(const struct train_state *s, uint32_t threads, double *ret,
                          struct error *e);
+    /* Sums of squares of the gradient by blocks: NORM_BLOCK elements of a piece each, the last of a piece what remains, in
+       the order of the buffer. gradient_norm() is the root of their sum in this order. Null: the backend cannot. */
+    int (*gradient_squares)(const struct train_state *s, uint32_t threads, double *ret,
+                            struct error *e);
     int (*update)(const struct train_state *s, const struct update *u, uint32_t threads,
                   struct error *e);
 

@@ -37,35 +37,63 @@ static struct piece clip(const struct piece *p, struct span s)
     return ret;
 }
 
-/* The elements that have moments, as a state of their own. */
-static int update_shard(const struct train_state *s, const struct update *u, uint32_t threads,
-                        struct error *e)
+/* The elements that have moments, as a state of their own; the caller frees its pieces. */
+static struct train_state shard(const struct train_state *s)
 {
-    struct train_state own = *s;
-    own.piece = memory_new(s->pieces, sizeof *own.piece);
-    own.pieces = 0;
+    struct train_state ret = *s;
+    ret.piece = memory_new(s->pieces, sizeof *ret.piece);
+    ret.pieces = 0;
     for (uint32_t k = 0; k < s->pieces; k++) {
         const struct piece p = clip(&s->piece[k], s->moments);
         if (p.count)
-            own.piece[own.pieces++] = p;
+            ret.piece[ret.pieces++] = p;
     }
-    own.count = s->moments.count;
-    own.value += s->moments.first;
-    own.gradient += s->moments.first;
+    ret.count = s->moments.count;
+    ret.value += s->moments.first;
+    ret.gradient += s->moments.first;
+    return ret;
+}
+
+static int update_shard(const struct train_state *s, const struct update *u, uint32_t threads,
+                        struct error *e)
+{
+    struct train_state own = shard(s);
     int r = own.pieces ? s->device.does->update(&own, u, threads, e) : 0;
     free(own.piece);
     return r;
 }
 
+uint64_t optimizer_blocks(const struct train_state *s, uint64_t end)
+{
+    uint64_t ret = 0;
+    for (uint32_t k = 0; k < s->pieces; k++)
+        ret += (clip(&s->piece[k], (struct span){0, end}).count + NORM_BLOCK - 1) / NORM_BLOCK;
+    return ret;
+}
+
+int optimizer_squares(const struct train_state *s, uint32_t threads, double **ret,
+                      struct error *e)
+{
+    struct train_state own = shard(s);
+    const uint64_t before = optimizer_blocks(s, s->moments.first);
+    *ret = memory_new(optimizer_blocks(s, s->count), sizeof **ret);
+    int r = own.pieces ? s->device.does->gradient_squares(&own, threads, *ret + before, e) : 0;
+    free(own.piece);
+    return r;
+}
+
+int optimizer_move(const struct optimizer *o, const struct train_state *s,
+                   const struct optimizer_step *at, double norm, struct error *e)
+{
+    const struct update u = numbers_of(o, at, norm);
+    return s->moments.count == s->count ? s->device.does->update(s, &u, at->threads, e)
+                                        : update_shard(s, &u, at->threads, e);
+}
+
 int optimizer_step(const struct optimizer *o, const struct train_state *s,
                    const struct optimizer_step *at, double *ret_norm, struct error *e)
 {
-    const struct training_backend *does = s->device.does;
-    if (does->gradient_norm(s, at->threads, ret_norm, e) < 0)
+    if (s->device.does->gradient_norm(s, at->threads, ret_norm, e) < 0)
         return -1;
-    if (!isfinite(*ret_norm))
-        return 0;
-    const struct update u = numbers_of(o, at, *ret_norm);
-    return s->moments.count == s->count ? does->update(s, &u, at->threads, e)
-                                        : update_shard(s, &u, at->threads, e);
+    return isfinite(*ret_norm) ? optimizer_move(o, s, at, *ret_norm, e) : 0;
 }

@@ -31,3 +31,12 @@ struct optimizer_step {
    before clipping. Where that is not finite, nothing else is written. -1 with *e set: the device failed. */
 int optimizer_step(const struct optimizer *o, const struct train_state *s,
                    const struct optimizer_step *at, double *ret_norm, struct error *e);
+
+/* The same in two parts, for ranks that each have the gradients and moments of one span. optimizer_squares(): sums of
+   squares of the blocks in the span of the moments (gradient_squares() of model/backend/training.h), 0 for the others;
+   *ret has optimizer_blocks() of the whole buffer, and the caller frees it. optimizer_move() expects a finite norm. */
+uint64_t optimizer_blocks(const struct train_state *s, uint64_t end); /* before element end */
+int optimizer_squares(const struct train_state *s, uint32_t threads, double **ret,
+                      struct error *e);
+int optimizer_move(const struct optimizer *o, const struct train_state *s,
+                   const struct optimizer_step *at, double norm, struct error *e);

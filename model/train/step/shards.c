@@ -3,17 +3,31 @@
 #include "masks/base/memory.h"
 #include <stdlib.h>
 
-/* Where the first span that is not before rank's begins. */
+/* Where the first piece that is not before an element begins. */
+static uint64_t begin_of_piece(const struct train_state *s, uint64_t at)
+{
+    for (uint32_t k = 0; k < s->pieces; k++)
+        if (s->piece[k].first >= at)
+            return s->piece[k].first;
+    return s->count;
+}
+
+/* Where the block of the norm that has an element begins. */
+static uint64_t begin_of_block(const struct train_state *s, uint64_t at)
+{
+    uint64_t first = 0;
+    for (uint32_t k = 0; k < s->pieces && s->piece[k].first <= at; k++)
+        first = s->piece[k].first;
+    return first + (at - first) / NORM_BLOCK * NORM_BLOCK;
+}
+
 static uint64_t begin_of(const struct train_state *s, bool whole_pieces, uint32_t rank,
                          uint32_t ranks)
 {
     const uint64_t at = s->count / PIECE_ALIGN * rank / ranks * PIECE_ALIGN;
     if (rank == ranks)
         return s->count;
-    for (uint32_t k = 0; k < s->pieces && whole_pieces; k++)
-        if (s->piece[k].first >= at)
-            return s->piece[k].first;
-    return whole_pieces ? s->count : at;
+    return whole_pieces ? begin_of_piece(s, at) : begin_of_block(s, at);
 }
 
 struct span shard_of(const struct train_state *s, bool whole_pieces, uint32_t rank,

@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The optimiser's state, shared by ranks (ZeRO-1): each has the moments of a span of the flat buffer, moves its values
-   there, and gets the others'. Gradients are summed whole, so the bits are those without. */
+   there, and gets the others'. The bits are those of one state: sums over ranks are taken in the same tree, and spans
+   begin where blocks of the norm do. */
 #pragma once
 #include "model/comm/comm.h"
 #include "model/gradients/state.h"
 
-/* A rank's span: about equal ones; whole pieces where the optimiser needs their norms. */
+/* A rank's span: about equal ones that begin with a block of the norm; whole pieces where the optimiser needs their norms. */
 struct span shard_of(const struct train_state *s, bool whole_pieces, uint32_t rank,
                      uint32_t ranks);
 /* Values of all spans to all ranks. */

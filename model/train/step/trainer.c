@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "model/train/step/trainer.h"
 #include "masks/base/memory.h"
-#include "model/train/step/shards.h"
-#include "model/train/step/shared.h"
+#include "model/train/step/trainer_update.h"
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -247,47 +246,6 @@ static int begin_mask(struct learner *l, const struct step_request *q,
     return 0;
 }
 
-/* Weights, then alpha; neither where a gradient is not finite. */
-static int update(const struct trainer *t, const struct step_request *q,
-                  struct step_result *ret, struct error *e)
-{
-    const struct optimizer *o = &t->options->optimizer;
-    const uint32_t threads = t->engine->threads;
-    const struct optimizer_step at = {q->step, q->rate, threads},
-                                of_mask = {q->step, q->mask_rate, threads};
-    bool finite = isfinite(ret->loss);
-    if (finite && t->learner && learner_gather(t->learner, &finite, e) < 0)
-        return -1;
-    if (!finite)
-        return 0;
-    if (optimizer_step(o, t->state, &at, &ret->norm, e) < 0)
-        return -1;
-    ret->finite = isfinite(ret->norm);
-    if (ret->finite && t->state->moments.count < t->state->count &&
-        shards_gather(t->comm, t->state, trainer_needs_pieces(t->options), e) < 0)
-        return -1;
-    if (ret->finite && t->learner && learner_step(t->learner, o, &of_mask, e) < 0)
-        return -1;
-    return ret->finite ? engine_repack(t->engine, e) : 0;
-}
-
-/* Gradients and losses of all ranks. The price of alpha is not a rank's, so the bias's gradient is summed, before
-   learner_gather() adds the price to alpha's. */
-static int share(const struct trainer *t, struct batch_loss loss[2], struct error *e)
-{
-    const struct train_state *s = t->state;
-    uint64_t tokens = 0; /* the whole batch is known */
-    if (shared_array(t->comm, &s->device, s->gradient, s->count, e) < 0 ||
-        (t->learner && shared_array(t->comm, &s->device, t->learner->d_bias.array,
-                                    t->learner->d_bias.count, e) < 0))
-        return -1;
-    for (int k = 0; k < 2; k++)
-        if (shared_losses(t->comm, &loss[k], &tokens, e) < 0)
-            return -1;
-    batch_loss_add(&loss[0], &loss[1]);
-    return 0;
-}
-
 /* This rank's gradients and losses; loss[1] is of one half where the batch is halved. */
 static int compute(struct trainer *t, const struct step_request *q, struct mask_measures *mask,
                    struct batch_loss loss[2], struct error *e)
@@ -339,12 +297,12 @@ int trainer_step(struct trainer *t, const struct step_request *q, struct step_re
 {
     struct batch_loss loss[2] = {0};
     struct mask_measures mask = {0};
-    if (compute(t, q, &mask, loss, e) < 0 || share(t, loss, e) < 0)
+    if (compute(t, q, &mask, loss, e) < 0 || trainer_share(t, loss, e) < 0)
         return -1;
     *ret =
         (struct step_result){.rate = q->rate, .tokens = t->batch->batch.tokens, .mask = mask};
     ret->loss = objective_loss(t->objective, loss, ret->mean);
-    if (update(t, q, ret, e) < 0)
+    if (trainer_update(t, q, ret, e) < 0)
         return -1;
     return ret->finite ? 0 : find_faulty(t, q, &ret->faulty, e);
 }

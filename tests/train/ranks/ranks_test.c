@@ -4,168 +4,11 @@
 #include "masks/base/memory.h"
 #include "model/backend/cpu/matmul/matmul.h"
 #include "tests/support/test.h"
+#include "tests/model/random/random_bert.h"
 #include "tests/train/ranks/random_objective.h"
-#include "tests/train/subject.h"
-#include <math.h>
-#include <pthread.h>
+#include "tests/train/ranks/thread_ranks.h"
 #include <stdlib.h>
 #include <string.h>
-
-/* The last step's batch reaches over the end of an epoch of 40 samples. */
-enum { MOST_RANKS = 4, STEPS = 4, BATCH = 7, FIRST_STEP = 3 };
-
-/* ---- ranks as threads ---- */
-
-struct meeting {
-    pthread_barrier_t barrier;
-    uint32_t ranks;
-    bool poisons_last; /* a parameter of the last rank is NaN */
-    void *array[MOST_RANKS];
-    uint64_t sums; /* how many there were */
-};
-
-/* A tree of two or four ranks; each rank has room for the result. */
-#define DEFINE_SUM(name, type)                                                      \
-    static int name(const struct comm *c, type *x, uint64_t count, struct error *e) \
-    {                                                                               \
-        struct meeting *m = c->context;                                             \
-        type *sum = memory_new(count, sizeof *sum);                                 \
-        (void)e;                                                                    \
-        m->array[c->rank] = x;                                                      \
-        pthread_barrier_wait(&m->barrier);                                          \
-        for (uint64_t k = 0; k < count; k++) {                                      \
-            type each[MOST_RANKS] = {0};                                            \
-            for (uint32_t r = 0; r < m->ranks; r++)                                 \
-                each[r] = ((const type *)m->array[r])[k];                           \
-            sum[k] = (each[0] + each[1]) + (each[2] + each[3]);                     \
-        }                                                                           \
-        m->sums += c->rank == 0;                                                    \
-        pthread_barrier_wait(&m->barrier);                                          \
-        memcpy(x, sum, count * sizeof *x);                                          \
-        free(sum);                                                                  \
-        return 0;                                                                   \
-    }
-DEFINE_SUM(sum_f32, float)
-DEFINE_SUM(sum_f64, double)
-DEFINE_SUM(sum_u64, uint64_t)
-
-/* ---- a run ---- */
-
-struct rank {
-    struct comm comm;
-    struct run_options options;
-    struct trainer trainer;
-    struct step_result step[STEPS];
-    struct evaluation held_out; /* before the first step */
-    float *gradient[STEPS];
-    float *d_alpha[STEPS];
-    int result;
-    struct error error;
-};
-
-static void must(int r, const struct error *e)
-{
-    if (r < 0)
-        fail_msg("%s", e->text);
-}
-
-static void rank_begin(struct rank *r, const struct learn_options *learn)
-{
-    struct trainer *t = &r->trainer;
-    const bool learns = learn->kind != LEARN_NOTHING;
-    struct error e = {0};
-    const struct engine_options options = {.mask = learns ? "dense" : "longformer(5,2)",
-                                           .transform = "softmax",
-                                           .dtype = ELEMENT_F32,
-                                           .threads = 1,
-                                           .parts = random_objective.parts,
-                                           .trains = true,
-                                           .dropout = true,
-                                           .biased = learns};
-    r->options.batch = BATCH;
-    r->options.seed = 9;
-    r->options.hidden_dropout = r->options.attention_dropout = 0.1;
-    r->options.optimizer = (struct optimizer){OPTIMIZER_ADAMW, 0.9, 0.999, 1e-3, 0.01, 1, true};
-    t->objective = &random_objective;
-    t->data = &random_data;
-    t->options = &r->options;
-    t->engine = engine_load(random_folder, &options, &e);
-    must(t->engine ? train_state_new(t->engine, &t->state, &e) : -1, &e);
-    if (learns)
-        must(learner_new(learn, t->engine, 5, &t->learner, &e), &e);
-    must(engine_repack(t->engine, &e), &e);
-    trainer_begin(t);
-}
-
-static void rank_end(struct rank *r)
-{
-    for (int k = 0; k < STEPS; k++) {
-        free(r->gradient[k]);
-        free(r->d_alpha[k]);
-    }
-    trainer_finish(&r->trainer);
-    learner_destroy(r->trainer.learner);
-    train_state_destroy(r->trainer.state);
-    engine_destroy(r->trainer.engine);
-}
-
-static int take_step(struct rank *r, int k)
-{
-    const struct trainer *t = &r->trainer;
-    const struct step_request q = {
-        .step = (uint64_t)k + FIRST_STEP, .rate = 1e-3, .mask_rate = 1e-2, .tau = 1};
-    if (trainer_step(&r->trainer, &q, &r->step[k], &r->error) < 0)
-        return -1;
-    r->gradient[k] = state_gradient(t->state);
-    if (t->learner)
-        r->d_alpha[k] = memory_copy(t->learner->alpha_gradient.host,
-                                    t->learner->alpha.count * sizeof(float));
-    return 0;
-}
-
-static void *run(void *of)
-{
-    struct rank *r = of;
-    if (!random_spoilt)
-        r->result = trainer_evaluate(&r->trainer, &random_data, &r->options.data_options,
-                                     &r->held_out, &r->error);
-    for (int k = 0; k < STEPS && r->result == 0; k++)
-        r->result = take_step(r, k);
-    return NULL;
-}
-
-static void poison(const struct trainer *t)
-{
-    struct error e = {0};
-    t->state->value[train_state_piece(t->state, PARAMETER_EMBEDDINGS_SHIFT, 0)->first] = NAN;
-    must(engine_repack(t->engine, &e), &e);
-}
-
-static void run_ranks(struct rank rank[MOST_RANKS], uint32_t parts,
-                      const struct learn_options *learn, struct meeting *m)
-{
-    pthread_t thread[MOST_RANKS];
-    pthread_barrier_init(&m->barrier, NULL, m->ranks);
-    for (uint32_t k = 0; k < m->ranks; k++) {
-        rank[k].comm = (struct comm){.name = "threads",
-                                     .rank = k,
-                                     .size = m->ranks,
-                                     .context = m,
-                                     .sum_f32 = sum_f32,
-                                     .sum_f64 = sum_f64,
-                                     .sum_u64 = sum_u64};
-        rank[k].trainer.comm = &rank[k].comm;
-        rank[k].options.accumulate = parts;
-        rank_begin(&rank[k], learn);
-        if (m->poisons_last && k == m->ranks - 1)
-            poison(&rank[k].trainer);
-    }
-    for (uint32_t k = 0; k < m->ranks; k++)
-        pthread_create(&thread[k], NULL, run, &rank[k]);
-    for (uint32_t k = 0; k < m->ranks; k++)
-        pthread_join(thread[k], NULL);
-    pthread_barrier_destroy(&m->barrier);
-}
 
 /* ---- comparisons ---- */
 
@@ -207,7 +50,7 @@ static void check_ranks(uint32_t ranks, uint32_t parts, const struct learn_optio
     random_model(2, 64, 4, 2, "gelu");
     run_ranks(rank, parts, learn, &m);
     rank_begin(&one, learn);
-    run(&one);
+    rank_run(&one);
     must(one.result, &one.error);
     assert_true(m.sums > STEPS);
     for (uint32_t k = 0; k < ranks; k++) {
@@ -249,6 +92,54 @@ static void so_do_learned_masks(void **unused)
     o.per_layer = true;
     o.two_levels = false;
     check(&o);
+}
+
+/* Values and norms of ranks that share the moments; each has the moments of its span. The model has parameters of several
+   blocks of the norm, and a span begins inside of one. Rank 0 sends its part of the gradients and its values. */
+static void check_zero(uint32_t ranks, enum optimizer_kind kind)
+{
+    struct rank *rank = memory_new(MOST_RANKS, sizeof *rank),
+                one = {.options = {.accumulate = 4, .optimizer.kind = kind}};
+    struct meeting m = {.ranks = ranks, .shares_moments = true};
+    uint64_t inside = 0;
+    random_model(1, 192, 4, 2, "gelu");
+    for (uint32_t k = 0; k < ranks; k++)
+        rank[k].options.optimizer.kind = kind;
+    run_ranks(rank, 4, &(struct learn_options){.kind = LEARN_NOTHING}, &m);
+    rank_begin(&one, &(struct learn_options){.kind = LEARN_NOTHING});
+    rank_run(&one);
+    must(one.result, &one.error);
+    const struct train_state *s = one.trainer.state;
+    for (uint32_t k = 0; k < ranks; k++) {
+        const struct train_state *t = rank[k].trainer.state;
+        const struct span own = t->moments;
+        must(rank[k].result, &rank[k].error);
+        assert_true(own.count < s->count);
+        assert_memory_equal(s->value, t->value, s->count * sizeof(float));
+        assert_memory_equal(s->first_moment + own.first, t->first_moment,
+                            own.count * sizeof(float));
+        assert_memory_equal(s->second_moment + own.first, t->second_moment,
+                            own.count * sizeof(float));
+        for (int i = 0; i < STEPS; i++)
+            assert_true(one.step[i].norm == rank[k].step[i].norm);
+        for (uint32_t i = 0; i < s->pieces; i++)
+            inside += own.first > s->piece[i].first &&
+                      own.first < s->piece[i].first + s->piece[i].count;
+    }
+    assert_true(kind == OPTIMIZER_LAMB ? inside == 0 : inside > 0);
+    assert_int_equal(m.sent, STEPS * (s->count - rank[0].trainer.state->moments.count +
+                                      (ranks - 1) * rank[0].trainer.state->moments.count));
+    for (uint32_t k = 0; k < ranks; k++)
+        rank_end(&rank[k]);
+    rank_end(&one);
+    free(rank);
+}
+
+static void so_do_shared_moments(void **unused)
+{
+    (void)unused;
+    check_zero(2, OPTIMIZER_ADAMW);
+    check_zero(4, OPTIMIZER_LAMB);
 }
 
 /* A part has whole samples, or its request is refused: 2 sequences each, also in halves of --bi-level. */
@@ -323,9 +214,11 @@ int main(void)
     if (!m)
         return 77;
     matmul_destroy(m);
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(ranks_have_the_bits_of_one), cmocka_unit_test(so_do_learned_masks),
-        cmocka_unit_test(samples_stay_whole), cmocka_unit_test(failure_ends_all),
-        cmocka_unit_test(the_faulty_rank_is_named)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(ranks_have_the_bits_of_one),
+                                       cmocka_unit_test(so_do_learned_masks),
+                                       cmocka_unit_test(so_do_shared_moments),
+                                       cmocka_unit_test(samples_stay_whole),
+                                       cmocka_unit_test(failure_ends_all),
+                                       cmocka_unit_test(the_faulty_rank_is_named)};
     return cmocka_run_group_tests(tests, setup, teardown);
 }

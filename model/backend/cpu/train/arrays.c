@@ -110,6 +110,7 @@ const struct training_backend cpu_training = {
     .array_drain = drain,
     .array_is_finite = is_finite,
     .gradient_norm = cpu_gradient_norm,
+    .gradient_squares = cpu_gradient_squares,
     .update = cpu_update,
     .refill = refill,
     .repack = repack,

@@ -31,5 +31,7 @@ int cpu_training_memory(const struct engine *g, const struct gradients_sizes *s,
 void cpu_training_attention(const struct backend_training *m, struct gradients_array *ret);
 int cpu_gradient_norm(const struct train_state *s, uint32_t threads, double *ret,
                       struct error *e);
+int cpu_gradient_squares(const struct train_state *s, uint32_t threads, double *ret,
+                         struct error *e);
 int cpu_update(const struct train_state *s, const struct update *u, uint32_t threads,
                struct error *e);

@@ -7,7 +7,7 @@
 #include <math.h>
 #include <stdlib.h>
 
-enum { BLOCK = 1 << 15 };
+enum { BLOCK = NORM_BLOCK };
 
 struct block {
     const struct piece *piece;
@@ -50,12 +50,17 @@ static double squares(const float *x, uint32_t count)
     return sum;
 }
 
+static void gradient_squares(const struct step *s, double *ret)
+{
+#pragma omp parallel for num_threads(s->threads)
+    for (uint32_t k = 0; k < s->blocks; k++)
+        ret[k] = squares(s->state->gradient + s->block[k].first, s->block[k].count);
+}
+
 static double gradient_norm(const struct step *s)
 {
     double *part = memory_new(s->blocks, sizeof *part), sum = 0;
-#pragma omp parallel for num_threads(s->threads)
-    for (uint32_t k = 0; k < s->blocks; k++)
-        part[k] = squares(s->state->gradient + s->block[k].first, s->block[k].count);
+    gradient_squares(s, part);
     for (uint32_t k = 0; k < s->blocks; k++)
         sum += part[k];
     free(part);
@@ -161,6 +166,17 @@ int cpu_gradient_norm(const struct train_state *state, uint32_t threads, double 
     (void)e;
     divide(&s);
     *ret = gradient_norm(&s);
+    free(s.block);
+    return 0;
+}
+
+int cpu_gradient_squares(const struct train_state *state, uint32_t threads, double *ret,
+                         struct error *e)
+{
+    struct step s = {.state = state, .threads = threads};
+    (void)e;
+    divide(&s);
+    gradient_squares(&s, ret);
     free(s.block);
     return 0;
 }

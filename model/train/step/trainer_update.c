@@ -1,0 +1,78 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "model/train/step/trainer_update.h"
+#include "model/train/step/scatter.h"
+#include "model/train/step/shards.h"
+#include "model/train/step/shared.h"
+#include <math.h>
+
+/* --zero */
+static bool shares_moments(const struct trainer *t)
+{
+    return t->options->zero && t->comm->size > 1;
+}
+
+/* True if a rank gets sums of its span only. Gradients that are saved must be whole. */
+static bool scatters(const struct trainer *t)
+{
+    return shares_moments(t) && scatter_works(t->comm, t->state) && !t->options->save_gradients;
+}
+
+/* The price of alpha is not a rank's, so the bias's gradient is summed, before
+   learner_gather() adds the price to alpha's. */
+int trainer_share(const struct trainer *t, struct batch_loss loss[2], struct error *e)
+{
+    const struct train_state *s = t->state;
+    uint64_t tokens = 0; /* the whole batch is known */
+    if ((scatters(t) ? scatter_sum(t->comm, s, trainer_needs_pieces(t->options), e)
+                     : shared_array(t->comm, &s->device, s->gradient, s->count, e)) < 0 ||
+        (t->learner && shared_array(t->comm, &s->device, t->learner->d_bias.array,
+                                    t->learner->d_bias.count, e) < 0))
+        return -1;
+    for (int k = 0; k < 2; k++)
+        if (shared_losses(t->comm, &loss[k], &tokens, e) < 0)
+            return -1;
+    batch_loss_add(&loss[0], &loss[1]);
+    return 0;
+}
+
+static int move_own(const struct trainer *t, const struct optimizer_step *at, double *norm,
+                    struct error *e)
+{
+    const struct optimizer *o = &t->options->optimizer;
+    if (!scatters(t))
+        return optimizer_step(o, t->state, at, norm, e);
+    if (scatter_norm(t->comm, t->state, at->threads, norm, e) < 0)
+        return -1;
+    return isfinite(*norm) ? optimizer_move(o, t->state, at, *norm, e) : 0;
+}
+
+/* Those of this rank's span, which it sends to the others, and gets theirs. */
+static int move_values(const struct trainer *t, const struct optimizer_step *at, double *norm,
+                       struct error *e)
+{
+    if (move_own(t, at, norm, e) < 0)
+        return -1;
+    return isfinite(*norm) && shares_moments(t)
+               ? shards_gather(t->comm, t->state, trainer_needs_pieces(t->options), e)
+               : 0;
+}
+
+int trainer_update(const struct trainer *t, const struct step_request *q,
+                   struct step_result *ret, struct error *e)
+{
+    const struct optimizer *o = &t->options->optimizer;
+    const uint32_t threads = t->engine->threads;
+    const struct optimizer_step at = {q->step, q->rate, threads},
+                                of_mask = {q->step, q->mask_rate, threads};
+    bool finite = isfinite(ret->loss);
+    if (finite && t->learner && learner_gather(t->learner, &finite, e) < 0)
+        return -1;
+    if (!finite)
+        return 0;
+    if (move_values(t, &at, &ret->norm, e) < 0)
+        return -1;
+    ret->finite = isfinite(ret->norm);
+    if (ret->finite && t->learner && learner_step(t->learner, o, &of_mask, e) < 0)
+        return -1;
+    return ret->finite ? engine_repack(t->engine, e) : 0;
+}

@@ -1,0 +1,10 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The second half of a step: sums over ranks, and the optimiser. */
+#pragma once
+#include "model/train/step/trainer.h"
+
+/* Gradients and losses of all ranks; of gradients the own span where ranks share the moments (scatter.h). */
+int trainer_share(const struct trainer *t, struct batch_loss loss[2], struct error *e);
+/* Moves weights, then alpha; neither where a gradient is not finite. */
+int trainer_update(const struct trainer *t, const struct step_request *q,
+                   struct step_result *ret, struct error *e);
