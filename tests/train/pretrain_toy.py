@@ -4,6 +4,7 @@ import json
 import os
 import pathlib
 import random
+import resource
 import shutil
 import struct
 import subprocess
@@ -114,6 +115,11 @@ def follows_the_clock(log, seconds, peak, warmup=0.01):
         begin = x["elapsed_s"]
 
 
+def children_seconds():
+    used = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return used.ru_utime + used.ru_stime
+
+
 def run_tests(make_toy, maskbert, tests, left=(), probe=()):
     """Each of the tests, which leave only what they began with and what `left` names; exit code 77 where nothing can be trained."""
     with tempfile.TemporaryDirectory() as work:
@@ -124,9 +130,9 @@ def run_tests(make_toy, maskbert, tests, left=(), probe=()):
             return 77
         toy.remove("probe")
         for name, test in tests.items():
-            begin = time.time()
+            begin, used = time.time(), children_seconds()
             test(toy)
-            print(f"{name}: {time.time() - begin:.1f} s", flush=True)
+            print(f"{name}: {time.time() - begin:.1f} s, {children_seconds() - used:.1f} of processor time", flush=True)
             rest = set(os.listdir(work)) - {"text.txt", "vocab.txt", "model", "data", *left}
             assert not rest, rest
     print(f"[==========] {len(tests)} test(s) run.\n[  PASSED  ] {len(tests)} test(s).")
