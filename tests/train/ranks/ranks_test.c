@@ -3,8 +3,8 @@
    moments, with the batch in four parts and in eight. */
 #include "masks/base/memory.h"
 #include "model/backend/cpu/matmul/matmul.h"
-#include "tests/support/test.h"
 #include "tests/model/random/random_bert.h"
+#include "tests/support/test.h"
 #include "tests/train/ranks/random_objective.h"
 #include "tests/train/ranks/thread_ranks.h"
 #include <stdlib.h>
