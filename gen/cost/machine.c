@@ -27,6 +27,7 @@ const char *const rate_names[RATES] = {
     [RATE_BIAS_FLOP] = "soft_flop",
     [RATE_EXPOSED] = "exposed",
     [RATE_LOOP] = "loop",
+    [RATE_PARTIAL] = "partial",
 };
 
 const char *const pass_names[PASSES] = {"forward", "dq", "dkv"};

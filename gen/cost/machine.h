@@ -31,7 +31,9 @@ enum rate {
     RATE_BIAS_FLOP, /* ... per FLOP, as RATE_TILE_FLOP, where dX is a pass of its own */
     RATE_EXPOSED, /* extra per byte as of RATE_STREAM, times the share of entries that are not visited: loads have
                      little work to hide behind (0: RATE_STREAM says it) */
-    RATE_LOOP, /* extra per row block that has tiles: its loop over keys begins and ends (0: RATE_ITEM says it) */
+    RATE_LOOP, /* extra per row block that has tiles: its loop over keys begins and ends (0: RATE_ITEM says it). On CUDA the
+                  latency of the loads that depend on each other before the first columns arrive: work, item, piece, tile, pattern */
+    RATE_PARTIAL, /* per element of a partial row that a split item stores, or another merges (D a row) */
     RATES
 };
 extern const char *const rate_names[RATES]; /* "tile_flop", ... */
@@ -39,6 +41,15 @@ extern const char *const rate_names[RATES]; /* "tile_flop", ... */
 /* The forward pass; dQ, over the same plan; dK and dV, over the transposed one. */
 enum machine_pass { PASS_FORWARD, PASS_DQ, PASS_DKV, PASSES };
 extern const char *const pass_names[PASSES]; /* "forward", "dq", "dkv" */
+
+/* Factors over the rates of the tiled kernels for those that keep whole heads on a processor (cuda_resident), by pass. */
+struct head_rates {
+    double item; /* also of the columns that it brings */
+    double tile, mask;
+    int growth;   /* power of a head's row blocks, for the mask */
+    double bytes; /* of UNIT_STREAM, over what the pass of the tiled kernels moves at the memory's speed */
+    double warps; /* on a processor, where these were measured */
+};
 
 struct machine {
     const char *name; /* "x86-amx", "x86-avx2", "h100", ... */
@@ -58,6 +69,7 @@ struct machine {
     double
         wake; /* CPU: seconds a pass more where several threads take it: they are woken and wait for each other (0 in the
                     table: nobody measured it there) */
+    struct head_rates heads[PASSES]; /* warps 0: guessed from the rates */
 };
 
 extern const struct machine machines[]; /* ends with a null name */

@@ -25,6 +25,7 @@ enum unit {
     UNIT_STREAM,    /* bytes of a launch's tensors that come from memory */
     UNIT_EXPOSED, /* of these bytes what no work hides: times the share of entries that are not visited */
     UNIT_LOOP, /* row blocks that have tiles, ranges or gathered columns */
+    UNIT_PARTIAL_ROW, /* partial rows stored or merged, where they wait in memory for another launch */
     UNITS
 };
 
@@ -32,7 +33,7 @@ enum unit {
 struct price {
     double full, partial, gather /* 0: never planned */, walk /* 0 as well */, column, line,
         line_row, row, row_item, row_range, item, item_row, mixed, mixed_row, pack_row, stream,
-        exposed, loop;
+        exposed, loop, partial_row;
 };
 
 struct effort {

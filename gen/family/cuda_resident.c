@@ -228,28 +228,16 @@ static uint32_t in_flight(const struct target *t, const struct kernel_config *c,
     return rows > shape(t, c).block_rows ? rows / shape(t, c).block_rows : 1;
 }
 
-/* Factors over the rates of the tiled kernels, from times of an H100 at D = 64 (tests/results/h100-b84ec2a). A head's loads,
-   work and stores follow each other, so that nothing hides its bytes. A row block searches the list of all tiles for its
-   bits: the factor of a pattern grows with the row blocks of a head. */
-static const struct factors {
-    double item; /* also of the columns that it brings */
-    double tile, mask;
-    int growth;   /* power of the row blocks, for the mask */
-    double bytes; /* one backward kernel moves two thirds of what dQ and dK, dV move */
-    double warps; /* on a processor, where these were measured */
-} factors[PASSES] = {
-    [PASS_FORWARD] = {0.2, 0.61, 0.075, 2, 1, 16},
-    [PASS_DQ] = {0.12, 1.12, 0.32, 1, 2.0 / 3, 8},
-    [PASS_DKV] = {0.12, 1.12, 0.32, 1, 2.0 / 3, 8},
-};
-
+/* A head's loads, work and stores follow each other, so that nothing hides its bytes. A row block searches the list of all
+   tiles for its bits: the factor of a pattern grows with the row blocks of a head. */
 static void measured_rates(uint32_t row_blocks, struct machine *m)
 {
     for (int pass = 0; pass < PASSES; pass++) {
-        const struct factors *of = &factors[pass];
+        const struct head_rates *of = &m->heads[pass];
         double *rate = m->rate[pass];
         rate[RATE_ITEM] *= of->item;
         rate[RATE_ITEM_ELEMENT] *= of->item;
+        rate[RATE_LOOP] *= of->item;
         rate[RATE_GATHER] *= of->item;
         rate[RATE_TILE_FLOP] *= of->tile;
         rate[RATE_TILE_ENTRY] *= of->tile;
@@ -262,7 +250,7 @@ static void measured_rates(uint32_t row_blocks, struct machine *m)
 static void rates(const struct target *t, const struct kernel_config *c, struct machine *m)
 {
     const uint32_t row_blocks = row_blocks_of(t, c);
-    if (!m->processors) {
+    if (m->heads[PASS_FORWARD].warps <= 0) {
         guess_rates(row_blocks, m);
         return;
     }
@@ -271,7 +259,7 @@ static void rates(const struct target *t, const struct kernel_config *c, struct 
         struct resident_shape s;
         if (takes(t, &c->request, pass == PASS_FORWARD ? FAMILY_FORWARD : FAMILY_BACKWARD, &s))
             cuda_slow_down(m, (enum machine_pass)pass,
-                           factors[pass].warps / (s.blocks * s.heads * s.warps));
+                           m->heads[pass].warps / (s.blocks * s.heads * s.warps));
     }
 }
 

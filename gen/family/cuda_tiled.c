@@ -131,7 +131,7 @@ static uint32_t can(const struct target *t, const struct kernel_request *r,
 {
     enum { MOST_SPLIT_DIM = 128 }; /* above, the sums of dQ do not fit the registers together */
     const bool softmax = r->transform == ABI_SOFTMAX;
-    return CAN_PIECES | CAN_WHOLE_CLASSES | MERGES_LAST | SKIPS_FRAGMENTS |
+    return CAN_PIECES | CAN_WHOLE_CLASSES | CAN_JOIN_NESTED | MERGES_LAST | SKIPS_FRAGMENTS |
            (softmax ? CAN_CUT_ROWS : 0) |
            (softmax && r->head_dim <= MOST_SPLIT_DIM ? CAN_SPLIT : 0) |
            (takes_tall(t, r, pass) ? CAN_TALL : 0);

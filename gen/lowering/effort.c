@@ -15,12 +15,22 @@ static void loop_count(struct effort *ret)
     ret->count[UNIT_LOOP] = ret->count[UNIT_FULL] + ret->count[UNIT_PARTIAL] > 0;
 }
 
-static uint32_t merged_rows(const struct abi_item *item)
+static uint32_t count_rows(const u32 bits[ABI_MAX_BLOCK_ROWS / 32])
 {
     uint32_t rows = 0;
     for (uint32_t w = 0; w < ABI_MAX_BLOCK_ROWS / 32; w++)
-        rows += (uint32_t)__builtin_popcount(item->merge[w]);
+        rows += (uint32_t)__builtin_popcount(bits[w]);
     return rows;
+}
+
+/* Rows that the item merges, or parts of a cut row; and partial rows that it stores for another launch. */
+static void partial_count(const struct plan_pass *t, const struct abi_item *item,
+                          struct effort *ret)
+{
+    const bool far = t->fragments;
+    const uint32_t merged = count_rows(item->merge);
+    merge_count(far, far && merged && item->partial_slots ? item->partial_slots : merged, ret);
+    ret->count[UNIT_PARTIAL_ROW] += far && item->split ? count_rows(item->own) : 0;
 }
 
 struct effort item_effort(const struct plan_pass *t, const struct abi_item *item)
@@ -30,7 +40,7 @@ struct effort item_effort(const struct plan_pass *t, const struct abi_item *item
         row_count(&e);
     else
         row_block_count(item->rows, &e);
-    e.count[UNIT_ITEM_ROW] += merged_rows(item) * merge_outputs(t->fragments);
+    partial_count(t, item, &e);
     for (u32 k = item->piece; k < item->piece + item->pieces; k++)
         lowering_of(t->pieces[k].kind)->count(t, item, &t->pieces[k], &e);
     loop_count(&e);

@@ -20,9 +20,10 @@ static inline void row_count(struct effort *ret)
     ret->count[UNIT_ROW_ITEM]++;
 }
 
-/* Outputs that cost as much as one merged row: its sums are written and read again, and its operand is read twice.
-   `far`: the sums wait in memory for the next launch. */
-static inline double merge_outputs(bool far)
+/* Adds the work of merging so many rows. `far`: their sums wait in memory for the next launch; else they are in a cache, and
+   a row costs as much as three outputs: its sums are written and read again, and its operand is read twice. */
+static inline void merge_count(bool far, double rows, struct effort *ret)
 {
-    return far ? 18 : 3;
+    enum { NEAR_OUTPUTS = 3 };
+    ret->count[far ? UNIT_PARTIAL_ROW : UNIT_ITEM_ROW] += far ? rows : NEAR_OUTPUTS * rows;
 }

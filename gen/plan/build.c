@@ -51,6 +51,8 @@ static int build_pattern(struct builder *b, const struct plan *p, const struct p
     b->dense = (struct effort){{0}};
     b->pass->item_first[which] = (uint32_t)b->pass->n_items;
     split = (struct split){0};
+    if (builder_can(b, CAN_JOIN_NESTED))
+        joins_expect(b, p, pattern);
     if (!b->lines_only)
         classes_choose(b, p, pattern, &split);
     b->total = 0;
@@ -81,6 +83,7 @@ void builder_finish(struct builder *b)
     free(b->global_rows);
     free(b->index.slot);
     free(b->place);
+    free(b->joined);
     row_block_destroy(b->row_block);
 }
 
@@ -234,7 +237,7 @@ struct plan *plan_empty(const struct plan_problem *problem, struct error *e)
         .n_masks = m->n_patterns,
         .at = memory_copy(m->at, (size_t)m->layers * m->heads * sizeof *m->at),
         .block_rows = family_shape(t, c).block_rows,
-        .can = family_can(t, c),
+        .can = family_can(t, c) & ~problem->without,
         .target = t,
         .machine = machine,
         .config = *c,

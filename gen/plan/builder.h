@@ -29,6 +29,8 @@ uint32_t split_candidates(const struct pattern *p, uint32_t step[SPLIT_MOST]);
 bool split_make(const struct pattern *p, uint32_t step, bool whole, uint32_t apart,
                 struct split *ret);
 void split_finish(struct split *s); /* an empty one is fine */
+/* Entries of the middle one of the rows that have some. */
+uint32_t pattern_middle_row(const struct pattern *p);
 
 /* ---- the builder ---- */
 
@@ -61,6 +63,7 @@ struct builder {
     u32 shared[COLUMNS_SHARED];
     uint32_t *gathered; /* null, or how many row blocks gather each column */
     uint32_t *place;    /* [n] zeros, for residue_build */
+    double *joined; /* null, or [n]: seconds of a row that leaves its row block to be joined with others; 0: it is not joined */
     double total;       /* seconds of the pattern, so far */
     double most;        /* a dry pass may stop where `total` is more */
     bool dry;           /* prices alone, nothing goes to the tables */
@@ -99,6 +102,10 @@ void cuts_add_row(struct builder *b, const struct pattern *p, uint32_t row);
 void cuts_build(struct builder *b, const struct plan *p, uint64_t first);
 /* The waiting rows: those a stride apart become one item of ranges where that is cheaper. */
 void joins_build(struct builder *b, const struct plan *p);
+/* The same for rows that see different keys: one item of gathered columns. The other rows go on waiting. */
+void joins_build_nested(struct builder *b, const struct plan *p);
+/* Before row blocks are planned: which rows that stand out will be joined so, and at what price (b->joined). */
+void joins_expect(struct builder *b, const struct plan *p, const struct pattern *pattern);
 int builder_check_capacity(const struct plan_pass *t,
                            struct error *e); /* are tables too large? */
 

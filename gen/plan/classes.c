@@ -66,6 +66,14 @@ static double merge_share(const struct builder *b, const struct plan *p)
            (p->heads > USUAL_HEADS ? p->heads : USUAL_HEADS);
 }
 
+static double price_of_merges(const struct builder *b, const struct split *s)
+{
+    struct effort e = {{0}};
+    for (uint32_t i = 0; i < s->classes->n; i++)
+        merge_count(b->pass->fragments, has_entries(s->classes, i), &e);
+    return price_of(&b->price, &e);
+}
+
 int classes_build(struct builder *b, const struct plan *p, const struct split *s,
                   struct error *e)
 {
@@ -81,10 +89,7 @@ int classes_build(struct builder *b, const struct plan *p, const struct split *s
         return 0;
     uint64_t first = b->pass->n_items;
     b->total += merge_share(b, p);
-    for (uint32_t i = 0; i < p->n; i++)
-        b->total += has_entries(s->classes, i)
-                        ? merge_outputs(b->pass->fragments) * b->price.item_row
-                        : 0;
+    b->total += price_of_merges(b, s);
     b->split_classes = s->classes;
     int failed = builder_row_blocks(b, p, s->rest, false, e);
     b->split_classes = NULL;

@@ -17,7 +17,7 @@ static uint32_t parts_of(const struct pattern *p, uint32_t row)
 void cuts_add_row(struct builder *b, const struct pattern *p, uint32_t row)
 {
     if ((builder_can(b, CAN_CUT_ROWS) && parts_of(p, row) >= 2) ||
-        (builder_can(b, CAN_JOIN_ROWS) && !b->split_classes))
+        (builder_can(b, CAN_JOIN_ROWS | CAN_JOIN_NESTED) && !b->split_classes))
         *MEMORY_PUSH(b->global_rows, b->n_global, b->global_capacity) =
             (struct global_row){p, row};
     else
@@ -35,8 +35,9 @@ static struct longest find_longest(const struct builder *b, uint64_t first)
     for (uint64_t k = 0; k < b->n_global; k++) {
         struct global_row r = b->global_rows[k];
         double keys = pattern_row_active(r.pattern, r.row);
+        uint32_t parts = parts_of(r.pattern, r.row);
         double row = row_price(&b->price, keys, 1);
-        double part = row_price(&b->price, keys / parts_of(r.pattern, r.row), 1);
+        double part = parts > 1 ? row_price(&b->price, keys / parts, 1) : row;
         l.row = row > l.row ? row : l.row;
         l.part = part > l.part ? part : l.part;
     }
@@ -69,14 +70,17 @@ void cuts_build(struct builder *b, const struct plan *p, uint64_t first)
 {
     if (builder_can(b, CAN_JOIN_ROWS))
         joins_build(b, p);
-    bool cut = b->n_global && is_worth_it(b, p, first);
+    if (builder_can(b, CAN_JOIN_NESTED))
+        joins_build_nested(b, p);
+    bool cut = builder_can(b, CAN_CUT_ROWS) && b->n_global && is_worth_it(b, p, first);
     for (uint64_t k = 0; k < b->n_global; k++) {
         struct global_row r = b->global_rows[k];
         uint32_t parts = parts_of(r.pattern, r.row);
-        if (cut)
-            tables_add_parts(b->pass, r.pattern, r.row, parts, b->partial_slots);
-        else
+        if (!cut || parts < 2) {
             tables_add_row(b->pass, r.pattern, r.row);
-        b->partial_slots += cut ? parts : 0;
+            continue;
+        }
+        tables_add_parts(b->pass, r.pattern, r.row, parts, b->partial_slots);
+        b->partial_slots += parts;
     }
 }

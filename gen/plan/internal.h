@@ -31,6 +31,7 @@ struct plan_problem {
     const struct kernel_config *config; /* with its families; row blocks are tall or not */
     const struct machine *machine;      /* whose prices are told */
     bool by_rates;                      /* as in struct plan_options */
+    uint32_t without; /* bits of enum family_can that plans make no use of */
     struct pattern **
         transposes; /* [mask patterns], for all plans of the problem, each made by the first; null: none is kept */
 };

@@ -1,7 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Global rows that see the same keys, a stride apart (over keys: the columns that Fixed shares), whatever stands
-   between: together they are an item of ranges, a product, where that is cheaper than each by itself. */
+/* Global rows a stride apart (over keys: the columns that Fixed shares), whatever stands between. Rows that see the same
+   keys are together an item of ranges, a product. Where kernels skip fragments, rows that see different keys are an item
+   of gathered columns with patterns: Fixed's summary keys are seen by ever fewer queries. Either is taken where it is cheaper
+   than each row by itself. */
+#include "gen/lowering/lowering.h"
 #include "gen/plan/builder.h"
+#include "gen/plan/internal.h"
 #include "masks/base/memory.h"
 #include <string.h>
 
@@ -87,4 +91,165 @@ void joins_build(struct builder *b, const struct plan *p)
             tables_add_row(b->pass, r.pattern, r.row);
     }
     b->n_global = 0;
+}
+
+/* ---- rows that see different keys ---- */
+
+enum {
+    STANDS_OUT = 4,  /* times the keys of the middle row: rows that are expected to leave their row block */
+    STEPS_TRIED = 4, /* from a row to the next ones that wait */
+    FAILURES = 16,   /* of a pattern: its rows are not a stride apart, or share too little */
+};
+
+/* Rows a step apart that wait, from one of them on. */
+struct chain {
+    uint32_t rows, step;
+    uint64_t at[ABI_MAX_BLOCK_ROWS]; /* places in b->global_rows */
+};
+
+static void find_chain(const struct builder *b, uint64_t first, uint32_t step, uint32_t most,
+                       struct chain *ret)
+{
+    const struct global_row *r = b->global_rows;
+    ret->rows = 0;
+    ret->step = step;
+    for (uint64_t k = first; k < b->n_global && ret->rows < most; k++) {
+        const uint64_t next = r[first].row + (uint64_t)step * ret->rows;
+        if (r[k].row > next)
+            return;
+        if (r[k].row == next && r[k].pattern == r[first].pattern)
+            ret->at[ret->rows++] = k;
+    }
+}
+
+/* The longest chain from `first` on, by the steps to its next neighbours. */
+static void find_longest_chain(const struct builder *b, uint64_t first, uint32_t most,
+                               struct chain *ret)
+{
+    const struct global_row *r = b->global_rows;
+    struct chain other;
+    ret->rows = 0;
+    for (uint64_t k = first + 1; k < b->n_global && k <= first + STEPS_TRIED; k++) {
+        const uint32_t step = r[k].row - r[first].row;
+        if (step < 2 || step > FURTHEST || !r[k].pattern)
+            continue;
+        find_chain(b, first, step, most, &other);
+        if (other.rows > ret->rows)
+            *ret = other;
+    }
+}
+
+/* Seconds of the rows, each by itself; what row blocks were told (b->joined) in place of it where `expected`. */
+static double price_rows(const struct builder *b, const struct chain *c, bool expected)
+{
+    double sum = 0;
+    for (uint32_t k = 0; k < c->rows; k++) {
+        const struct global_row r = b->global_rows[c->at[k]];
+        const uint64_t *run = r.pattern->row + r.row;
+        sum += expected && b->joined && b->joined[r.row] > 0
+                   ? b->joined[r.row]
+                   : row_price(&b->price, pattern_row_active(r.pattern, r.row),
+                               (double)(run[1] - run[0]));
+    }
+    return sum;
+}
+
+/* Builds the rows as one item in b->draft[0]. */
+static struct abi_item draft_chain(struct builder *b, const struct plan *p,
+                                   const struct chain *c)
+{
+    const struct global_row r = b->global_rows[c->at[0]];
+    const struct residue x = {r.pattern, false, p->block_rows, b->place};
+    struct abi_item item = {.row0 = r.row, .rows = c->rows, .step = c->step};
+    for (uint32_t i = 0; i < c->rows; i++)
+        item.own[i / 32] |= (u32)1 << (i % 32);
+    residue_build(&x, &item, &b->draft[0]);
+    draft_price(&b->draft[0], b->pass, &item, &b->price);
+    return item;
+}
+
+static bool is_cheaper(const struct draft *joined, double alone)
+{
+    return joined->pieces && joined->cost <= alone * (1 - LEAST_ROWS_GAIN);
+}
+
+static void leave(struct builder *b, const struct chain *c)
+{
+    for (uint32_t i = 0; i < c->rows; i++)
+        b->global_rows[c->at[i]].pattern = NULL;
+}
+
+/* Rows of a chain as one item, if that is cheaper and takes no longer than a worker's share of a launch that fills the GPU.
+   They wait no longer. */
+static bool join_chain(struct builder *b, const struct plan *p, const struct chain *c)
+{
+    const double alone = price_rows(b, c, false), expected = price_rows(b, c, true);
+    const double total = b->total - expected + alone;
+    const struct abi_item item = draft_chain(b, p, c);
+    const double joined = b->draft[0].cost;
+    if (!is_cheaper(&b->draft[0], alone) ||
+        joined > total * p->heads * plan_full_batch(p) / predict_workers(p, 0))
+        return false;
+    tables_add_item(b->pass, &b->index, p->block_rows, item, &b->draft[0]);
+    b->total += joined - expected;
+    leave(b, c);
+    return true;
+}
+
+/* Tells row blocks what each row of the chain costs, if they are cheaper together. */
+static bool expect_chain(struct builder *b, const struct plan *p, const struct chain *c)
+{
+    draft_chain(b, p, c);
+    if (!is_cheaper(&b->draft[0], price_rows(b, c, false)))
+        return false;
+    for (uint32_t k = 0; k < c->rows; k++)
+        b->joined[b->global_rows[c->at[k]].row] = b->draft[0].cost / c->rows;
+    leave(b, c);
+    return true;
+}
+
+static void each_chain(struct builder *b, const struct plan *p,
+                       bool (*take)(struct builder *b, const struct plan *p,
+                                    const struct chain *c))
+{
+    struct chain c;
+    uint32_t failures = 0;
+    for (uint64_t k = 0; k < b->n_global && failures < FAILURES; k++) {
+        if (!b->global_rows[k].pattern)
+            continue;
+        find_longest_chain(b, k, p->block_rows, &c);
+        if (c.rows >= LEAST)
+            failures += !take(b, p, &c);
+    }
+}
+
+void joins_expect(struct builder *b, const struct plan *p, const struct pattern *pattern)
+{
+    const uint32_t most = pattern_middle_row(pattern);
+    b->n_global = 0;
+    if (!b->joined)
+        b->joined = memory_new(p->n, sizeof *b->joined);
+    memset(b->joined, 0, p->n * sizeof *b->joined);
+    for (uint32_t i = 0; i < p->n; i++)
+        if (pattern_row_active(pattern, i) > (uint64_t)STANDS_OUT * most)
+            *MEMORY_PUSH(b->global_rows, b->n_global, b->global_capacity) =
+                (struct global_row){pattern, i};
+    if (2 * b->n_global < p->n)
+        each_chain(b, p, expect_chain);
+    b->n_global = 0;
+}
+
+static void drop_joined(struct builder *b)
+{
+    uint64_t left = 0;
+    for (uint64_t k = 0; k < b->n_global; k++)
+        if (b->global_rows[k].pattern)
+            b->global_rows[left++] = b->global_rows[k];
+    b->n_global = left;
+}
+
+void joins_build_nested(struct builder *b, const struct plan *p)
+{
+    each_chain(b, p, join_chain);
+    drop_joined(b);
 }

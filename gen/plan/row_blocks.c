@@ -163,14 +163,26 @@ static void note_alone(struct builder *b)
     }
 }
 
+/* Seconds of a row that is expected to be joined with others; 0 for all others. */
+static double joined_price(const struct builder *b, uint32_t row)
+{
+    return b->joined && !b->split_classes ? b->joined[row] : 0;
+}
+
 /* Rows of the loaded row block that are not in `own`, one by one. */
 static double price_of_rows_without(const struct builder *b, const u32 *own)
 {
     struct effort e = {{0}};
-    for (uint32_t r = 0; r < b->row_block->rows; r++)
-        if (!(own[r / 32] >> (r % 32) & 1))
+    double joined = 0;
+    for (uint32_t r = 0; r < b->row_block->rows; r++) {
+        if (own[r / 32] >> (r % 32) & 1)
+            continue;
+        const double here = joined_price(b, block_row(b->row_block, r));
+        joined += here;
+        if (here <= 0)
             rows_count(b->row_block, r, &e);
-    return price_of(&b->price, &e);
+    }
+    return price_of(&b->price, &e) + joined;
 }
 
 /* Tiles alone for the loaded row block. */

@@ -26,16 +26,22 @@ static int ascending(const void *x, const void *y)
     return *a < *b ? -1 : *a > *b;
 }
 
-/* Rows with more entries than this take no part. */
-static uint32_t most_active(const struct pattern *p)
+uint32_t pattern_middle_row(const struct pattern *p)
 {
     uint32_t *active = memory_new(p->n, sizeof *active), rows = 0;
     for (uint32_t i = 0; i < p->n; i++)
         if (p->row[i] < p->row[i + 1])
             active[rows++] = pattern_row_active(p, i);
     qsort(active, rows, sizeof *active, ascending);
-    uint64_t most = rows ? STANDS_OUT * (uint64_t)active[rows / 2] : 0;
+    const uint32_t middle = rows ? active[rows / 2] : 0;
     free(active);
+    return middle;
+}
+
+/* Rows with more entries than this take no part. */
+static uint32_t most_active(const struct pattern *p)
+{
+    const uint64_t most = STANDS_OUT * (uint64_t)pattern_middle_row(p);
     return most < UINT32_MAX ? (uint32_t)most : UINT32_MAX;
 }
 

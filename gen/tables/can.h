@@ -15,5 +15,6 @@ enum family_can {
     SKIPS_FRAGMENTS = 1 << 8,   /* what is empty of a tile is left out by 16 x 8, ... */
     SKIPS_HALVES = 1 << 9,      /* ... by 16 columns */
     JOINS_KEYS_ALONE = 1 << 10, /* rows are joined in the transposed plan alone */
+    CAN_JOIN_NESTED = 1 << 11,  /* rows a stride apart that see different keys, as one item of gathered columns */
 };
 /* clang-format on */
