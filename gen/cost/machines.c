@@ -6,13 +6,62 @@
      x86-bf16: the mean of two such runs on a Zen 4 server, which agreed. A bias in the forward pass: by hand, the kernel
        with one beside the one without, dense, n = 128 to 1024.
      x86-avx2, x86-sse: measured by hand on the Sapphire Rapids server.
-     a100, a100-mma: estimates from data sheets.
-     h100, h100-mma: fitted to the times of tests/results/h100-b84ec2a at D = 64, the probes of calibrate.json and the masks
-       of timing.txt. The bias is not measured. An H100 reached the peaks (655 TFLOP/s by mma.sync, a copy at 2.98 TB/s). */
+     h100, h100-mma: fitted to the times of tests/results/h100-b84ec2a, the masks of timing.txt and the probes of
+       calibrate.json, with the plans that were measured (tests/gen/h100). The bias is not measured. An H100 reached the peaks
+       (655 TFLOP/s by mma.sync, a copy at 2.98 TB/s).
+     a100, a100-mma: estimates, not measured: the H100's by ratios of data sheets. Clock 1.83 GHz over 1.41 GHz; FLOP of a
+       processor, 655 over 132 and 312 over 108 TFLOP/s by mma.sync, 128 and 64 FMA a clock in f32; bytes of a processor, 2.95
+       TB/s over 132 and 1.4 TB/s over 108. sm_86, sm_89 and compute_80 go by these rows, sm_100a and sm_120 by the H100's:
+       estimates as well. */
 #include "gen/cost/machine.h"
 #include <stddef.h>
 
 /* clang-format off */
+/* Rates of GPUs, from those of an H100 (the figures) and three ratios: seconds that a clock takes, a product of a processor and a
+   processor's share of the memory, over the H100's. */
+#define F32_RATES(CLOCK, PRODUCT, BYTES) { \
+        {(PRODUCT)*3.49e-11, (CLOCK)*1.37e-09, (CLOCK)*9.96e-10, (CLOCK)*7.9e-11, (CLOCK)*2.73e-09, \
+         (PRODUCT)*4.59e-11, (CLOCK)*3.79e-07, (CLOCK)*2.27e-07, (CLOCK)*2.94e-09, (PRODUCT)*1.08e-10, \
+         (CLOCK)*5.65e-06, (CLOCK)*1.17e-06, 0, (CLOCK)*4.38e-07, (CLOCK)*8.78e-11, \
+         0, (BYTES)*2.75e-11, 0, 0, 0, \
+         (CLOCK)*3.8e-10, 0, (BYTES)*6.2e-11}, \
+        {(PRODUCT)*4.83e-11, (CLOCK)*2.22e-09, (CLOCK)*1.88e-09, (CLOCK)*1.06e-10, (CLOCK)*4.48e-09, \
+         (PRODUCT)*8.07e-11, (CLOCK)*5.34e-07, (CLOCK)*2.68e-07, (CLOCK)*4.75e-09, (PRODUCT)*1.66e-10, \
+         (CLOCK)*4.87e-06, (CLOCK)*1.58e-06, 0, (CLOCK)*7.96e-07, (CLOCK)*1.46e-10, \
+         0, (BYTES)*3.64e-11, 0, 0, 0, \
+         (CLOCK)*7.6e-10, (PRODUCT)*1.1e-10, (BYTES)*7.7e-11}, \
+        {(PRODUCT)*7.21e-11, (CLOCK)*2.98e-09, (CLOCK)*9.75e-10, (CLOCK)*4.83e-10, (CLOCK)*5.94e-09, \
+         (PRODUCT)*1.02e-10, (CLOCK)*8.66e-07, (CLOCK)*4.79e-07, (CLOCK)*6.33e-09, (PRODUCT)*2.37e-10, \
+         (CLOCK)*8.05e-06, (CLOCK)*3.55e-06, 0, (CLOCK)*5.1e-07, (CLOCK)*1.6e-10, \
+         0, (BYTES)*3.62e-11, 0, 0, 0, \
+         (CLOCK)*3.8e-10, 0, (BYTES)*8.36e-11}, \
+    }
+/* Half dtypes on the matrix unit. A block brings all columns that it visits (gather); dQ makes four products, dK and dV
+   too. Lines: 0, the templates have none. */
+#define MMA_RATES(CLOCK, PRODUCT, BYTES) { \
+        {(PRODUCT)*7e-13, (CLOCK)*1.16e-10, (CLOCK)*5.23e-10, (CLOCK)*2.29e-10, 0, \
+         0, 0, 0, (CLOCK)*2.31e-08, (PRODUCT)*2.54e-11, \
+         (CLOCK)*3.63e-06, (CLOCK)*2e-07, 0, (CLOCK)*3.24e-07, (CLOCK)*1.71e-10, \
+         0, (BYTES)*9.16e-11, 0, 0, 0, \
+         (CLOCK)*3.8e-10, 0, (BYTES)*2.1e-11, (CLOCK)*5e-07, (BYTES)*1.35e-09}, \
+        {(PRODUCT)*2.07e-12, (CLOCK)*1.1e-10, (CLOCK)*5.74e-10, (CLOCK)*1.89e-10, 0, \
+         0, 0, 0, (CLOCK)*1.15e-08, (PRODUCT)*3.77e-11, \
+         (CLOCK)*4.11e-06, (CLOCK)*3e-07, 0, (CLOCK)*6.72e-07, (CLOCK)*3.99e-10, \
+         0, (BYTES)*9.6e-11, 0, 0, 0, \
+         (CLOCK)*1e-09, (PRODUCT)*1.6e-12, (BYTES)*1.16e-10, (CLOCK)*5e-07, (BYTES)*2.02e-09}, \
+        {(PRODUCT)*2.29e-12, (CLOCK)*1.45e-10, (CLOCK)*4.33e-10, (CLOCK)*2.5e-10, 0, \
+         0, 0, 0, (CLOCK)*1.34e-08, (PRODUCT)*3.76e-11, \
+         (CLOCK)*4.48e-06, (CLOCK)*3e-07, 0, (CLOCK)*6.32e-07, (CLOCK)*3.09e-10, \
+         0, (BYTES)*8.9e-11, 0, 0, 0, \
+         (CLOCK)*3.8e-10, 0, (BYTES)*9.54e-11, (CLOCK)*5e-07, (BYTES)*2.21e-09}, \
+    }
+/* Item, tile, mask, growth, bytes, warps. One backward kernel moves two thirds of what dQ and dK, dV move. */
+#define HEAD_RATES { \
+        {0.25, 0.59, 0.067, 2,       1, 16}, \
+        {0.18,  1.1,  0.25, 1, 2.0 / 3,  8}, \
+        {0.18,  1.1,  0.25, 1, 2.0 / 3,  8}, \
+    }
+
 const struct machine machines[] = {
     /* name, kind, FLOP/s, exp/s, memory B/s, cache B/s, cache, launch, workers, processors, then for
        forward, dQ, dK and dV (rates that are left out are 0):
@@ -74,57 +123,10 @@ const struct machine machines[] = {
           7.77e-07,  5.83e-08,  1.17e-10,  5.83e-07,  2.91e-10,     2e-10,     3e-11,  5.82e-11,  1.94e-09,  5.82e-08,
              2e-09},
     }},
-    {"a100", TARGET_CUDA, 19.5e12, 2.4e12, 1.4e12, 1.4e12, 0, 4e-6, 432, 0, {
-        {  1.8e-10,     2e-09,     2e-10,   1.5e-09,     4e-09,   3.6e-10,     6e-08,     1e-08,     4e-09,
-             3e-10,     2e-06,     3e-07,         0,     3e-06,     1e-10,         0,         0,         0,         0,         0,
-           4.3e-10},
-        { 2.93e-10,  3.26e-09,  3.26e-10,  2.44e-09,  6.51e-09,  5.86e-10,  9.77e-08,  1.63e-08,  6.51e-09,
-          4.89e-10,  3.26e-06,  4.89e-07,         0,  4.89e-06,  1.63e-10,         0,         0,         0,         0,         0,
-           8.6e-10,   1.6e-10},
-        { 3.91e-10,  4.34e-09,  4.34e-10,  3.26e-09,  8.69e-09,  7.82e-10,   1.3e-07,  2.17e-08,  8.69e-09,
-          6.51e-10,  4.34e-06,  6.51e-07,         0,  6.51e-06,  2.17e-10,         0,         0,         0,         0,         0,
-           4.3e-10},
-    }},
-    {"h100", TARGET_CUDA, 67e12, 3.7e12, 2.95e12, 2.95e12, 0, 2.7e-6, 528, 132, {
-        { 3.49e-11,  1.37e-09,  9.96e-10,   7.9e-11,  2.73e-09,  4.59e-11,  3.79e-07,  2.27e-07,  2.94e-09,  1.08e-10,
-          5.65e-06,  1.17e-06,         0,  4.38e-07,  8.78e-11,         0,  2.75e-11,         0,         0,         0,
-           3.8e-10,         0,   6.2e-11},
-        { 4.83e-11,  2.22e-09,  1.88e-09,  1.06e-10,  4.48e-09,  8.07e-11,  5.34e-07,  2.68e-07,  4.75e-09,  1.66e-10,
-          4.87e-06,  1.58e-06,         0,  7.96e-07,  1.46e-10,         0,  3.64e-11,         0,         0,         0,
-           7.6e-10,   1.1e-10,   7.7e-11},
-        { 7.21e-11,  2.98e-09,  9.75e-10,  4.83e-10,  5.94e-09,  1.02e-10,  8.66e-07,  4.79e-07,  6.33e-09,  2.37e-10,
-          8.05e-06,  3.55e-06,         0,   5.1e-07,   1.6e-10,         0,  3.62e-11,         0,         0,         0,
-           3.8e-10,         0,  8.36e-11},
-    }},
-    /* Half dtypes on the matrix unit. A block brings all columns that it visits (gather); dQ makes four products, dK and dV
-       too. Lines: 0, the templates have none. a100-mma: a model, not measured. */
-    {"a100-mma", TARGET_CUDA, 312e12, 2.4e12, 1.4e12, 1.4e12, 0, 4e-6, 432, 0, {
-        { 2.2e-12,    2e-10,    5e-11,  2.5e-10,        0,        0,        0,        0,  1.5e-09,
-           1.5e-11,     2e-06,     2e-07,         0,   2.5e-06,     1e-10,         0,         0,         0,         0,         0,
-           4.3e-10},
-        { 4.4e-12,  3.6e-10,    9e-11,  2.5e-10,        0,        0,        0,        0, 2.25e-09,
-          2.25e-11,     3e-06,     3e-07,         0,  3.75e-06,   1.5e-10,         0,         0,         0,         0,         0,
-           1.2e-09,   2.2e-12},
-        { 4.4e-12,  3.6e-10,    9e-11,  2.5e-10,        0,        0,        0,        0,    3e-09,
-             3e-11,     3e-06,     3e-07,         0,  3.75e-06,   1.5e-10,         0,         0,         0,         0,         0,
-           4.3e-10},
-    }},
-    {"h100-mma", TARGET_CUDA, 660e12, 3.7e12, 2.95e12, 2.95e12, 0, 3.3e-6, 528, 132, {
-        {    7e-13,  1.16e-10,  5.23e-10,  2.29e-10,         0,         0,         0,         0,  2.31e-08,  2.54e-11,
-          3.63e-06,     2e-07,         0,  3.24e-07,  1.71e-10,         0,  9.16e-11,         0,         0,         0,
-           3.8e-10,         0,   2.1e-11,     5e-07,  1.35e-09},
-        { 2.07e-12,   1.1e-10,  5.74e-10,  1.89e-10,         0,         0,         0,         0,  1.15e-08,  3.77e-11,
-          4.11e-06,     3e-07,         0,  6.72e-07,  3.99e-10,         0,   9.6e-11,         0,         0,         0,
-             1e-09,   1.6e-12,  1.16e-10,     5e-07,  2.02e-09},
-        { 2.29e-12,  1.45e-10,  4.33e-10,   2.5e-10,         0,         0,         0,         0,  1.34e-08,  3.76e-11,
-          4.48e-06,     3e-07,         0,  6.32e-07,  3.09e-10,         0,   8.9e-11,         0,         0,         0,
-           3.8e-10,         0,  9.54e-11,     5e-07,  2.21e-09},
-    }, .heads = {
-        /* item, tile, mask, growth, bytes, warps; one backward kernel moves two thirds of what dQ and dK, dV move */
-        {0.25, 0.59, 0.067, 2,       1, 16},
-        {0.18,  1.1,  0.25, 1, 2.0 / 3,  8},
-        {0.18,  1.1,  0.25, 1, 2.0 / 3,  8},
-    }},
+    {"a100", TARGET_CUDA, 19.5e12, 2.4e12, 1.4e12, 1.4e12, 0, 2.7e-6, 432, 108, F32_RATES(1.3, 2.6, 1.72)},
+    {"h100", TARGET_CUDA, 67e12, 3.7e12, 2.95e12, 2.95e12, 0, 2.7e-6, 528, 132, F32_RATES(1, 1, 1)},
+    {"a100-mma", TARGET_CUDA, 312e12, 2.4e12, 1.4e12, 1.4e12, 0, 3.3e-6, 432, 108, MMA_RATES(1.3, 1.72, 1.72), .heads = HEAD_RATES},
+    {"h100-mma", TARGET_CUDA, 660e12, 3.7e12, 2.95e12, 2.95e12, 0, 3.3e-6, 528, 132, MMA_RATES(1, 1, 1), .heads = HEAD_RATES},
     {.name = NULL},
 };
 /* clang-format on */
