@@ -47,7 +47,7 @@ struct head_rates {
     double item; /* also of the columns that it brings */
     double tile, mask;
     int growth;   /* power of a head's row blocks, for the mask */
-    double bytes; /* of UNIT_STREAM, over what the pass of the tiled kernels moves at the memory's speed */
+    double bytes; /* of a launch, over those of the tiled kernels' pass */
     double warps; /* on a processor, where these were measured */
 };
 

@@ -24,7 +24,7 @@ enum unit {
     UNIT_PACK,      /* rows of two operands packed */
     UNIT_STREAM,    /* bytes of a launch's tensors that come from memory */
     UNIT_EXPOSED, /* of these bytes what no work hides: times the share of entries that are not visited */
-    UNIT_LOOP, /* row blocks that have tiles, ranges or gathered columns */
+    UNIT_LOOP,        /* row blocks that have tiles, ranges or gathered columns */
     UNIT_PARTIAL_ROW, /* partial rows stored or merged, where they wait in memory for another launch */
     UNITS
 };

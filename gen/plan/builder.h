@@ -63,7 +63,7 @@ struct builder {
     u32 shared[COLUMNS_SHARED];
     uint32_t *gathered; /* null, or how many row blocks gather each column */
     uint32_t *place;    /* [n] zeros, for residue_build */
-    double *joined; /* null, or [n]: seconds of a row that leaves its row block to be joined with others; 0: it is not joined */
+    double *joined;     /* null, or [n]: seconds of a row that leaves to be joined; 0: others */
     double total;       /* seconds of the pattern, so far */
     double most;        /* a dry pass may stop where `total` is more */
     bool dry;           /* prices alone, nothing goes to the tables */

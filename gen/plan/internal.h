@@ -31,7 +31,7 @@ struct plan_problem {
     const struct kernel_config *config; /* with its families; row blocks are tall or not */
     const struct machine *machine;      /* whose prices are told */
     bool by_rates;                      /* as in struct plan_options */
-    uint32_t without; /* bits of enum family_can that plans make no use of */
+    uint32_t without;                   /* bits of enum family_can that plans make no use of */
     struct pattern **
         transposes; /* [mask patterns], for all plans of the problem, each made by the first; null: none is kept */
 };
@@ -81,6 +81,10 @@ struct plan *mix_row_blocks(const struct plan_problem *problem, struct plan *con
 double predict_pass(const struct plan *p, enum machine_pass pass, uint32_t layer,
                     uint32_t batch, uint32_t threads);
 
+/* Seconds of a launch that visits every tile, those with inactive entries under a pattern. May be less than the plan's own. */
+double predict_every_tile(const struct plan *p, bool backward, uint32_t layer, uint32_t batch,
+                          uint32_t threads);
+
 /* Sequences that fill a GPU; 1 on a CPU. */
 uint32_t plan_full_batch(const struct plan *p);
 /* Where kernels read steps (plan_steps.c): makes the steps of each pass by the shape with the least predicted time, and tells
@@ -94,6 +98,9 @@ double predict_steps(const struct plan *p, enum machine_pass pass, uint32_t laye
                      uint32_t batch);
 double predict_steps_mask(const struct plan *p, bool backward, uint32_t which, double heads);
 double predict_steps_dense(const struct plan *p, bool backward, double heads);
+/* The same where every tile of the layer's masks is visited, those with inactive entries under a pattern. */
+double predict_steps_every_tile(const struct plan *p, bool backward, uint32_t layer,
+                                double heads);
 
 /* Threads of a CPU, as asked for; blocks of a GPU. */
 uint32_t predict_workers(const struct plan *p, uint32_t threads);

@@ -96,7 +96,8 @@ void joins_build(struct builder *b, const struct plan *p)
 /* ---- rows that see different keys ---- */
 
 enum {
-    STANDS_OUT = 4,  /* times the keys of the middle row: rows that are expected to leave their row block */
+    STANDS_OUT =
+        4, /* times the keys of the middle row: rows that are expected to leave their row block */
     STEPS_TRIED = 4, /* from a row to the next ones that wait */
     FAILURES = 16,   /* of a pattern: its rows are not a stride apart, or share too little */
 };

@@ -57,7 +57,7 @@ static void tell_times(const struct plan *p, enum machine_pass pass, uint32_t wh
     const double heads = full_heads(p), share = p->machine->workers / heads;
     const double by_items = s->predicted;
     s->predicted = share * steps_mask_seconds(&l, shape, &p->steps[pass], which, heads);
-    s->dense_predicted = fmax(s->predicted, share * steps_dense_seconds(&l, shape, heads));
+    s->dense_predicted = fmax(s->predicted, share * steps_dense_seconds(&l, shape, heads, 0));
     for (uint32_t k = 0; k < s->n_rejected; k++) {
         struct plan_rejected *r = &s->rejected[k];
         const bool dense = !strcmp(r->lowering, "dense");
@@ -98,6 +98,34 @@ double predict_steps(const struct plan *p, enum machine_pass pass, uint32_t laye
            plan_launches(p, pass, layer) * p->machine->launch;
 }
 
+/* Tiles of the layer's heads that are not full, of all. */
+static double partial_share(const struct plan *p, enum machine_pass pass, uint32_t layer)
+{
+    const struct plan_pass *t = pass == PASS_DKV ? &p->transposed : &p->forward;
+    double partial = 0, all = 0;
+    for (uint32_t h = 0; h < p->heads; h++) {
+        const struct effort *e = &t->summary[p->at[(size_t)layer * p->heads + h]].dense;
+        partial += e->count[UNIT_PARTIAL];
+        all += e->count[UNIT_PARTIAL] + e->count[UNIT_FULL];
+    }
+    return partial / all;
+}
+
+double predict_steps_every_tile(const struct plan *p, bool backward, uint32_t layer,
+                                double heads)
+{
+    double sum = 0;
+    for (int k = backward ? PASS_DQ : PASS_FORWARD; k <= (backward ? PASS_DKV : PASS_FORWARD);
+         k++) {
+        const enum machine_pass pass = (enum machine_pass)k;
+        const struct step_launch l = plan_step_launch(p, pass, 1);
+        sum +=
+            steps_dense_seconds(&l, shape_of(p, pass), heads, partial_share(p, pass, layer)) +
+            p->machine->launch;
+    }
+    return sum;
+}
+
 /* Sums of the forward pass, or of both others. */
 double predict_steps_dense(const struct plan *p, bool backward, double heads)
 {
@@ -105,7 +133,7 @@ double predict_steps_dense(const struct plan *p, bool backward, double heads)
     for (int k = backward ? PASS_DQ : PASS_FORWARD; k <= (backward ? PASS_DKV : PASS_FORWARD);
          k++) {
         const struct step_launch l = plan_step_launch(p, (enum machine_pass)k, 1);
-        sum += steps_dense_seconds(&l, shape_of(p, (enum machine_pass)k), heads) +
+        sum += steps_dense_seconds(&l, shape_of(p, (enum machine_pass)k), heads, 0) +
                p->machine->launch;
     }
     return sum;

@@ -275,18 +275,26 @@ static double even_launch(const struct plan *p, bool backward, const double seco
     return sum + (is_backward(p, backward) ? bias_launches(p) : 0);
 }
 
-double plan_predict_dense(const struct plan *p, bool backward, uint32_t layer, uint32_t batch,
+double predict_every_tile(const struct plan *p, bool backward, uint32_t layer, uint32_t batch,
                           uint32_t threads)
 {
+    const double heads = (double)p->heads * batch;
     double seconds[PASSES] = {0};
     if (plan_reads_steps(p))
-        return clamp_dense(
-            predict_steps_dense(p, is_backward(p, backward), (double)p->heads * batch),
-            plan_predict(p, backward, layer, batch, threads));
+        return predict_steps_every_tile(p, is_backward(p, backward), layer, heads);
     for (int k = 0; k < PASSES; k++)
         if (k != PASS_DKV || p->config.request.backward)
             seconds[k] = layer_seconds(p, (enum machine_pass)k, layer, true) / p->heads;
-    double dense = even_launch(p, backward, seconds, (double)p->heads * batch, threads);
+    return even_launch(p, backward, seconds, heads, threads);
+}
+
+double plan_predict_dense(const struct plan *p, bool backward, uint32_t layer, uint32_t batch,
+                          uint32_t threads)
+{
+    const double dense =
+        plan_reads_steps(p)
+            ? predict_steps_dense(p, is_backward(p, backward), (double)p->heads * batch)
+            : predict_every_tile(p, backward, layer, batch, threads);
     return clamp_dense(dense, plan_predict(p, backward, layer, batch, threads));
 }
 

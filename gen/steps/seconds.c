@@ -168,14 +168,15 @@ double steps_mask_seconds(const struct step_launch *l, const struct step_shape *
 }
 
 double steps_dense_seconds(const struct step_launch *l, const struct step_shape *shape,
-                           double heads)
+                           double heads, double partial)
 {
     const struct step_clocks *c = &shape->clocks;
     const double n = l->n;
     const double groups = ceil(n / (STEP_ROWS * shape->warpgroups)) * heads;
     const double steps = ceil(n / (ABI_TILE_COLS * shape->slots));
     const double of_step =
-        c->step + (double)(shape->in_turn ? c->turn : c->row_block) * shape->warpgroups;
+        c->step + (double)(shape->in_turn ? c->turn : c->row_block) * shape->warpgroups +
+        c->pattern * fmin(1, partial * shape->slots) * shape->warpgroups;
     const struct load load = {ceil(groups / count_blocks(l, shape)) *
                                   (c->group + steps * of_step),
                               groups * (group_row_bytes(l, shape) + n * column_bytes(l))};

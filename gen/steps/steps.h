@@ -42,9 +42,9 @@ double steps_clocks(const struct step_launch *l, const struct step_shape *shape,
 /* Predicted seconds for so many heads of mask `which`. */
 double steps_mask_seconds(const struct step_launch *l, const struct step_shape *shape,
                           const struct plan_steps *t, uint32_t which, double heads);
-/* The same for a dense mask. */
+/* The same where all tiles are visited, `partial` of them (a share) under a pattern; 0: a dense mask. */
 double steps_dense_seconds(const struct step_launch *l, const struct step_shape *shape,
-                           double heads);
+                           double heads, double partial);
 
 /* Row blocks of the group. */
 uint32_t group_row_blocks(const struct abi_group *g);

@@ -114,8 +114,8 @@ static struct plan *timed_plan(const struct measured *x, const struct machine *m
                                          .config = &c,
                                          .machine = machine,
                                          .without = CAN_JOIN_NESTED};
-    const struct plan_way way = {
-        .prices = &h100_chose[x->dtype == ABI_F32 ? H100_F32 : H100_MMA]};
+    const struct plan_way way = {.prices =
+                                     &h100_chose[x->dtype == ABI_F32 ? H100_F32 : H100_MMA]};
     struct plan *p = plan_of_way(&problem, &way, &e);
     mask_destroy(m);
     if (!p)
@@ -145,8 +145,7 @@ static void test_times(void **state)
     int near = 0;
     for (size_t k = 0; k < MEASURED; k++) {
         const struct measured *x = &measured[k];
-        struct plan *p =
-            timed_plan(x, &h100_fitted[x->dtype == ABI_F32 ? H100_F32 : H100_MMA]);
+        struct plan *p = timed_plan(x, &h100_fitted[x->dtype == ABI_F32 ? H100_F32 : H100_MMA]);
         near += check_time(x, p, false) + check_time(x, p, true);
         plan_destroy(p);
     }
@@ -161,8 +160,7 @@ static void test_current(void **state)
     struct error e = {0};
     for (size_t k = 0; k < MEASURED; k++) {
         const struct measured *x = &measured[k];
-        const struct machine *before =
-            &h100_fitted[x->dtype == ABI_F32 ? H100_F32 : H100_MMA];
+        const struct machine *before = &h100_fitted[x->dtype == ABI_F32 ? H100_F32 : H100_MMA];
         struct plan *then = timed_plan(x, before),
                     *now = timed_plan(x, machine_find(before->name, &e));
         for (int backward = 0; backward <= 1; backward++) {
@@ -230,10 +228,8 @@ static void test_few_in_flight(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_times),
-        cmocka_unit_test(test_current),
-        cmocka_unit_test(test_families),
-        cmocka_unit_test(test_in_flight),
+        cmocka_unit_test(test_times),         cmocka_unit_test(test_current),
+        cmocka_unit_test(test_families),      cmocka_unit_test(test_in_flight),
         cmocka_unit_test(test_few_in_flight),
     };
     return cmocka_run_group_tests_name("h100_times", tests, NULL, NULL);
