@@ -39,21 +39,21 @@
 /* Half dtypes on the matrix unit. A block brings all columns that it visits (gather); dQ makes four products, dK and dV
    too. Lines: 0, the templates have none. */
 #define MMA_RATES(CLOCK, PRODUCT, BYTES) { \
-        {(PRODUCT)*7e-13, (CLOCK)*1.16e-10, (CLOCK)*5.23e-10, (CLOCK)*2.29e-10, 0, \
-         0, 0, 0, (CLOCK)*2.31e-08, (PRODUCT)*2.54e-11, \
-         (CLOCK)*3.63e-06, (CLOCK)*2e-07, 0, (CLOCK)*3.24e-07, (CLOCK)*1.71e-10, \
-         0, (BYTES)*9.16e-11, 0, 0, 0, \
-         (CLOCK)*3.8e-10, 0, (BYTES)*2.1e-11, (CLOCK)*5e-07, (BYTES)*1.35e-09}, \
-        {(PRODUCT)*2.07e-12, (CLOCK)*1.1e-10, (CLOCK)*5.74e-10, (CLOCK)*1.89e-10, 0, \
-         0, 0, 0, (CLOCK)*1.15e-08, (PRODUCT)*3.77e-11, \
-         (CLOCK)*4.11e-06, (CLOCK)*3e-07, 0, (CLOCK)*6.72e-07, (CLOCK)*3.99e-10, \
-         0, (BYTES)*9.6e-11, 0, 0, 0, \
-         (CLOCK)*1e-09, (PRODUCT)*1.6e-12, (BYTES)*1.16e-10, (CLOCK)*5e-07, (BYTES)*2.02e-09}, \
-        {(PRODUCT)*2.29e-12, (CLOCK)*1.45e-10, (CLOCK)*4.33e-10, (CLOCK)*2.5e-10, 0, \
-         0, 0, 0, (CLOCK)*1.34e-08, (PRODUCT)*3.76e-11, \
-         (CLOCK)*4.48e-06, (CLOCK)*3e-07, 0, (CLOCK)*6.32e-07, (CLOCK)*3.09e-10, \
-         0, (BYTES)*8.9e-11, 0, 0, 0, \
-         (CLOCK)*3.8e-10, 0, (BYTES)*9.54e-11, (CLOCK)*5e-07, (BYTES)*2.21e-09}, \
+        {(PRODUCT)*7.05e-13, (CLOCK)*1.18e-10, (CLOCK)*5.49e-10, (CLOCK)*2.34e-10, 0, \
+         0, 0, 0, (CLOCK)*2.22e-08, (CLOCK)*2.5e-11, \
+         (CLOCK)*3.67e-06, (CLOCK)*2e-07, 0, (CLOCK)*3.3e-07, (CLOCK)*1.76e-10, \
+         0, (BYTES)*9.1e-11, 0, 0, 0, \
+         (CLOCK)*3.8e-10, 0, (BYTES)*2e-11, (CLOCK)*5e-07, (BYTES)*1.35e-09}, \
+        {(PRODUCT)*2.11e-12, (CLOCK)*1.11e-10, (CLOCK)*5.91e-10, (CLOCK)*1.9e-10, 0, \
+         0, 0, 0, (CLOCK)*1.13e-08, (CLOCK)*3.7e-11, \
+         (CLOCK)*4.09e-06, (CLOCK)*3e-07, 0, (CLOCK)*6.95e-07, (CLOCK)*4.15e-10, \
+         0, (BYTES)*9.4e-11, 0, 0, 0, \
+         (CLOCK)*1e-09, (PRODUCT)*1.6e-12, (BYTES)*1.15e-10, (CLOCK)*5e-07, (BYTES)*1.95e-09}, \
+        {(PRODUCT)*2.27e-12, (CLOCK)*1.46e-10, (CLOCK)*4.59e-10, (CLOCK)*2.42e-10, 0, \
+         0, 0, 0, (CLOCK)*1.32e-08, (CLOCK)*3.7e-11, \
+         (CLOCK)*4.45e-06, (CLOCK)*3e-07, 0, (CLOCK)*6.57e-07, (CLOCK)*3.24e-10, \
+         0, (BYTES)*9e-11, 0, 0, 0, \
+         (CLOCK)*3.8e-10, 0, (BYTES)*9.4e-11, (CLOCK)*5e-07, (BYTES)*2.1e-09}, \
     }
 /* Item, tile, mask, growth, bytes, warps. One backward kernel moves two thirds of what dQ and dK, dV move. */
 #define HEAD_RATES { \
