@@ -135,6 +135,27 @@ struct price family_price(const struct machine *m, enum machine_pass pass, struc
     return price_make(&own, pass, s);
 }
 
+/* What families make of rates is linear in them: a machine with one rate after the other gives the coefficients. */
+double family_terms(const struct machine *m, enum machine_pass pass, struct price_shape s,
+                    const struct effort *e, double ret[RATES])
+{
+    if (!family_of_pass(&s, pass)->rates) {
+        effort_terms(m, s, e, ret);
+        return 0;
+    }
+    struct machine one = *m;
+    memset(one.rate, 0, sizeof one.rate);
+    const struct price none = family_price(&one, pass, s);
+    const double rest = price_of(&none, e);
+    for (int k = 0; k < RATES; k++) {
+        one.rate[pass][k] = 1;
+        const struct price price = family_price(&one, pass, s);
+        ret[k] = price_of(&price, e) - rest;
+        one.rate[pass][k] = 0;
+    }
+    return rest;
+}
+
 const char *family_machine(const struct target *t, const struct kernel_request *r)
 {
     const struct kernel_config c = {.request = *r};

@@ -90,6 +90,9 @@ struct price_shape family_price_shape(const struct target *t, const struct kerne
 /* The price of a pass on a machine, by the rates of the pass's family. */
 struct price family_price(const struct machine *m, enum machine_pass pass,
                           struct price_shape s);
+/* Such a price times an effort, as coefficients of the machine's rates: for fitting. Returns the seconds that no rate is part of. */
+double family_terms(const struct machine *m, enum machine_pass pass, struct price_shape s,
+                    const struct effort *e, double ret[RATES]);
 /* Row blocks in flight in a pass on a GPU, at least 1. */
 uint32_t family_in_flight(const struct machine *m, enum machine_pass pass,
                           struct price_shape s);

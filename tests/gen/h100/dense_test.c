@@ -8,19 +8,15 @@
 #include <string.h>
 
 static const char *const gallery[] = {
-    "bigbird",     "blockbert-2",   "blockbert-3", "causal",    "dense",
-    "longformer",  "longformer-cls", "logsparse",  "star",      "fairseq-fixed",
-    "dam-s-example", "fixed",       "strided", /* the last four are planned slowly */
+    "bigbird",       "blockbert-2",    "blockbert-3", "causal", "dense",
+    "longformer",    "longformer-cls", "logsparse",   "star",   "fairseq-fixed",
+    "dam-s-example", "fixed",          "strided", /* the last four are planned slowly */
 };
-enum {
-    MASKS = sizeof gallery / sizeof *gallery,
-    SLOW = 4,
-    LONGEST = 8192,
-    HEADS = 12
-};
+enum { MASKS = sizeof gallery / sizeof *gallery, SLOW = 4, LONGEST = 8192, HEADS = 12 };
 
 static const uint32_t lengths[] = {128, 512, 2048, LONGEST};
-static const char *const gpus[] = {"sm_80", "sm_90a"}; /* rows a100 and h100, and theirs with -mma */
+static const char *const gpus[] = {"sm_80",
+                                   "sm_90a"}; /* rows a100 and h100, and theirs with -mma */
 
 /* Sums in another order differ by so much; steps come in whole numbers, of which the dense time takes the mean. */
 #define ROUNDING 1e-9
@@ -71,8 +67,8 @@ static void test_gallery(void **state)
             for (size_t k = 0; k < MASKS; k++)
                 for (int d = 0; d < 2; d++)
                     if (all || lengths[n] < LONGEST || k < MASKS - SLOW)
-                        check_case(&(struct case_of){gallery[k], gpus[gpu], lengths[n],
-                                                     dtypes[d]});
+                        check_case(
+                            &(struct case_of){gallery[k], gpus[gpu], lengths[n], dtypes[d]});
 }
 
 /* Every GPU row of the table is some target's here. */

@@ -9,6 +9,7 @@
 #include "runtime/pipeline/pipeline.h"
 #include "tools/maskc/calibrate/microbench.h"
 #include "tools/maskc/progress.h"
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -48,9 +49,12 @@ struct trial_kernel {
     int rounds;
 };
 
+/* As many sequences as fill a GPU and fit the tensors. */
 static uint32_t batch_of(const struct microbench *l, const struct probe *probe)
 {
-    return l->owner && !probe->single ? GPU_TOKENS / probe->n : 1;
+    const uint32_t times =
+        probe->head_dim > MICROBENCH_HEAD_DIM ? probe->head_dim / MICROBENCH_HEAD_DIM : 1;
+    return l->owner && !probe->single ? GPU_TOKENS / probe->n / times : 1;
 }
 
 /* dK and dV took what the whole backward pass took longer than dQ. */
@@ -74,25 +78,25 @@ static void share_gradients(const struct plan *p, struct probe_time *t)
     t->seconds[PASS_DKV] -= t->seconds[PASS_DQ];
 }
 
-static void fill_row(const struct plan *p, enum machine_pass pass, uint32_t batch,
-                     double launch, struct probe_time *t)
+#define LEAST 1e-7 /* seconds that rates are fitted to */
+
+static void fill_row(const struct plan *p, enum machine_pass pass, double launch,
+                     struct probe_time *t)
 {
     struct price_shape shape = family_price_shape(p->target, &p->config, p->n, p->heads);
-    struct effort e = plan_effort(p, pass, 0, batch, 1);
-    double left = t->seconds[pass] - launch;
+    struct effort e = plan_effort(p, pass, 0, 1, 1);
     effort_terms(p->machine, shape, &e, t->row[pass].term);
-    t->row[pass].seconds = left > 1e-7 ? left : 1e-7;
+    t->row[pass].seconds = fmax(t->seconds[pass] - launch, LEAST);
 }
 
 static void fill_rows(const struct plan *p, struct probe_time *t)
 {
     part_gradients(t);
     for (int k = 0; k < PASSES; k++)
-        fill_row(p, (enum machine_pass)k, 1, k == PASS_DKV ? 0 : p->machine->launch, t);
+        fill_row(p, (enum machine_pass)k, k == PASS_DKV ? 0 : p->machine->launch, t);
 }
 
-/* Rates are of one worker: a GPU's items share all, as the prediction has it. dQ and dK and dV are launches
-   of their own. */
+/* dQ and dK and dV are launches of their own. */
 static void fill_gpu_rows(const struct trial_kernel *k, uint32_t batch, double launch,
                           struct probe_time *t)
 {
@@ -102,13 +106,10 @@ static void fill_gpu_rows(const struct trial_kernel *k, uint32_t batch, double l
     else
         part_gradients(t);
     for (int pass = 0; pass < PASSES; pass++) {
-        enum machine_pass which = (enum machine_pass)pass;
-        fill_row(p, which, batch, launch * plan_launches(p, which, 0), t);
-        double spread = plan_spread(p, which, 0, batch, 0);
-        for (int r = 0; r < RATES; r++) {
-            const bool bytes = r == RATE_STREAM || r == RATE_EXPOSED;
-            t->row[pass].term[r] *= bytes ? 1.0 / p->machine->workers : spread;
-        }
+        const enum machine_pass which = (enum machine_pass)pass;
+        const double rest = probe_gpu_terms(p, which, batch, t->row[pass].term);
+        const double fixed = rest + launch * plan_launches(p, which, 0);
+        t->row[pass].seconds = fmax(t->seconds[pass] - fixed, LEAST);
     }
 }
 

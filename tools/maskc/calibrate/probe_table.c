@@ -102,6 +102,26 @@ static const struct probe gpu_probes[] = {
     {"logsparse", 2048, AS_IT_IS},
     {"longformer", 4096, AS_IT_IS},
     {"blockbert-3", 1024, AS_IT_IS},
+    /* partial rows: residue classes that neighbours merge, global rows in parts */
+    {"strided", 1024, AS_IT_IS},
+    {"strided", 2048, AS_IT_IS},
+    {"star", 4096, ROWS},
+    /* what goes by entry, by element of a row and by row block is told apart by other head dimensions; row blocks of 128 rows at
+       D = 128 */
+    {"none", 1024, AS_IT_IS, .head_dim = 32},
+    {"dense", 512, TILES, .head_dim = 32},
+    {"blockbert-3", 1024, AS_IT_IS, .head_dim = 32},
+    {"bigbird", 1024, TILES, .head_dim = 32},
+    {"random(0.01)", 1024, GATHERS, .head_dim = 32},
+    {"longformer", 1024, ROWS, .head_dim = 32},
+    {"none", 1024, AS_IT_IS, .head_dim = 128},
+    {"dense", 512, TILES, .head_dim = 128},
+    {"causal", 1024, TILES, .head_dim = 128},
+    {"bigbird", 1024, TILES, .head_dim = 128},
+    {"random(0.01)", 1024, GATHERS, .head_dim = 128},
+    {"longformer", 1024, ROWS, .head_dim = 128},
+    {"bigbird", 1024, ROWS, .head_dim = 128},
+    {"star", 2048, AS_IT_IS, .head_dim = 128},
     /* where templates walk lines */
     {"star", 2048, LINES},
     {"logsparse", 512, LINES},
@@ -111,13 +131,15 @@ static const struct probe gpu_probes[] = {
     {"bigbird", 512, LINES},
     {"random(0.01)", 512, LINES},
     {SCATTERED, 2048, LINES},
+    {"logsparse", 512, LINES, .head_dim = 32},
+    {"logsparse", 512, LINES, .head_dim = 128},
 };
 
 enum {
     CPU_PROBES = sizeof cpu_probes / sizeof *cpu_probes,
     GPU_PROBES = sizeof gpu_probes / sizeof *gpu_probes,
     CPU_BIAS = 4, /* the last */
-    GPU_LINES = 8,
+    GPU_LINES = 10,
 };
 typedef char all_are_no_more
     [(int)CPU_PROBES <= (int)PROBES_MOST && (int)GPU_PROBES <= (int)PROBES_MOST ? 1 : -1];
@@ -131,6 +153,19 @@ const struct probe *probe_table(enum target_kind kind, bool lines, bool bias,
     }
     *ret_count = bias ? CPU_PROBES : CPU_PROBES - CPU_BIAS;
     return cpu_probes;
+}
+
+double probe_gpu_terms(const struct plan *p, enum machine_pass pass, uint32_t batch,
+                       double ret[RATES])
+{
+    const struct price_shape shape = family_price_shape(p->target, &p->config, p->n, p->heads);
+    const double share = (p->config.tall ? 2.0 : 1.0) / p->machine->workers;
+    const double spread = plan_spread(p, pass, 0, batch, 0);
+    const struct effort e = plan_effort(p, pass, 0, batch, 1);
+    const double rest = family_terms(p->machine, pass, shape, &e, ret);
+    for (int r = 0; r < RATES; r++)
+        ret[r] *= r == RATE_STREAM || r == RATE_EXPOSED ? share : spread;
+    return rest * share;
 }
 
 static void scale(struct machine *m, enum rate first, enum rate last, double factor)

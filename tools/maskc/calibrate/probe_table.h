@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What is measured: masks and lengths that between them do all that plans count. */
 #pragma once
-#include "gen/cost/machine.h"
+#include "gen/plan/plan.h"
 #include <stdbool.h>
 
 /* What a probe's plan shall favour, whatever is thought of prices so far. */
@@ -21,6 +21,11 @@ enum { PROBES_MOST = 72, BIAS_LONGEST = 512, PROBE_LONGEST = 4096 };
 /* The probes of a kind of machine, whose kernels may know no lines; a table of *ret_count. */
 const struct probe *probe_table(enum target_kind kind, bool lines, bool bias,
                                 uint32_t *ret_count);
+
+/* Coefficients of the rates in the seconds of a pass on a GPU, launches apart: items share the GPU as the prediction has it, and
+   bytes are all workers'. Returns the seconds that no rate is part of, which are of bytes. */
+double probe_gpu_terms(const struct plan *p, enum machine_pass pass, uint32_t batch,
+                       double ret[RATES]);
 
 /* The machine as a plan that favours something is to see it. */
 struct machine probe_machine(const struct machine *row, enum favour favour);
