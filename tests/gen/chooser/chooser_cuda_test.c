@@ -16,6 +16,12 @@ static bool long_column(uint32_t n, uint32_t i, uint32_t j)
     return long_row(n, j, i);
 }
 
+/* Blocks of 41 rows, and the last column of each block for all rows after it: those see the block's summary. */
+static bool summaries(uint32_t n, uint32_t i, uint32_t j)
+{
+    return i < n && (i / 41 == j / 41 || (j % 41 == 40 && j < i));
+}
+
 static bool band_and_stride(uint32_t n, uint32_t i, uint32_t j)
 {
     return (i % 25 == j % 25 || i - j + 25 < 51) && i < n;
@@ -123,6 +129,41 @@ static void test_strides(void **state)
     mask_destroy(m);
 }
 
+static struct abi_item *find_strided(struct plan_pass *t)
+{
+    for (u64 k = 0; k < t->n_items; k++)
+        if (t->items[k].step > 1)
+            return &t->items[k];
+    fail_msg("no item has a step");
+    return NULL;
+}
+
+/* Keys 40, 81, .. are seen by ever fewer queries: one item of most of them, and each lie about it is found. */
+static void test_joined_rows(void **state)
+{
+    (void)state;
+    struct error e = {0};
+    struct mask *m = formula_mask(1024, summaries);
+    struct plan *p = cuda_plan(m, 64);
+    struct plan_pass *t = &p->transposed;
+    struct abi_item *joined = find_strided(t);
+    assert_int_equal(joined->row0, 40);
+    assert_int_equal(joined->step, 41);
+    assert_true(joined->rows >= 12 && !joined->split && !item_merges(joined));
+    assert_int_equal(joined->pieces, 1);
+    assert_int_equal(t->pieces[joined->piece].kind, ABI_RESIDUE);
+    assert_false(t->uses & (ABI_SPLIT | 1 << ABI_ROWS));
+    u32 *const fields[] = {&joined->step, &joined->split, &joined->own[0], &joined->row0};
+    for (size_t k = 0; k < sizeof fields / sizeof *fields; k++) {
+        *fields[k] ^= 2;
+        assert_int_not_equal(plan_check(p, m, &e), 0);
+        *fields[k] ^= 2;
+    }
+    assert_int_equal(plan_check(p, m, &e), 0);
+    plan_destroy(p);
+    mask_destroy(m);
+}
+
 static void test_tall_row_blocks(void **state)
 {
     (void)state;
@@ -138,9 +179,8 @@ static void test_tall_row_blocks(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_cut_rows),
-        cmocka_unit_test(test_row_pass),
-        cmocka_unit_test(test_strides),
+        cmocka_unit_test(test_cut_rows),        cmocka_unit_test(test_row_pass),
+        cmocka_unit_test(test_strides),         cmocka_unit_test(test_joined_rows),
         cmocka_unit_test(test_tall_row_blocks),
     };
     return cmocka_run_group_tests_name("chooser on CUDA", tests, NULL, NULL);
