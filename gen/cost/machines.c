@@ -57,9 +57,9 @@
     }
 /* Item, tile, mask, growth, bytes, warps. One backward kernel moves two thirds of what dQ and dK, dV move. */
 #define HEAD_RATES { \
-        {0.25, 0.59, 0.067, 2,       1, 16}, \
-        {0.18,  1.1,  0.25, 1, 2.0 / 3,  8}, \
-        {0.18,  1.1,  0.25, 1, 2.0 / 3,  8}, \
+        {0.25, 0.59, 0.034, 3,       1, 16}, \
+        {0.18,  1.1, 0.062, 3, 2.0 / 3,  8}, \
+        {0.18,  1.1, 0.062, 3, 2.0 / 3,  8}, \
     }
 
 const struct machine machines[] = {
