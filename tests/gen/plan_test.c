@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Plan == mask, judged twice: by plan_check, and by the plain decoder of plain_plan.h. Then plans
-   are damaged, and plan_check must reject whatever the plain decoder rejects. Seeded by
-   MASKC_TEST_SEED; the seed is printed. */
+/* Plan == mask, judged twice: by plan_check, and by the plain decoder of plain_plan.h. Then plans are damaged, and plan_check
+   must reject whatever the plain decoder rejects. Seeded by MASKC_TEST_SEED; the seed is printed. */
 #include "gen/plan/plan.h"
 #include "masks/base/memory.h"
 #include "tests/gen/plain_plan.h"
@@ -56,8 +55,7 @@ struct setting {
 static struct plan *random_plan(struct random *r, const struct mask *m, struct setting *s)
 {
     struct target *t = &s->target;
-    static const uint32_t row_blocks[] = {32, 32, 64, 128};
-    static const uint32_t dims[] = {16, 64, 136, 256};
+    static const uint32_t row_blocks[] = {32, 32, 64, 128}, dims[] = {16, 64, 136, 256};
     struct error e = {0};
     const struct target *found = target_find(target_names[random_below(r, 6)], &e);
     assert_non_null(found);
@@ -75,11 +73,13 @@ static struct plan *random_plan(struct random *r, const struct mask *m, struct s
 /* What calibration fits on a GPU is what is predicted, part by part. */
 static void check_parts(const struct plan *p)
 {
+    const struct price *x = &p->price[PASS_FORWARD];
     struct effort e = plan_effort(p, PASS_FORWARD, 0, 2, 1);
-    double sum = price_of(&p->price[PASS_FORWARD], &e) * plan_spread(p, PASS_FORWARD, 0, 2, 0) +
+    double bytes = e.count[UNIT_STREAM] * x->stream + e.count[UNIT_EXPOSED] * x->exposed;
+    double sum = (price_of(x, &e) - bytes) * plan_spread(p, PASS_FORWARD, 0, 2, 0) +
+                 bytes * (p->config.tall ? 2 : 1) / p->machine->workers +
                  plan_launches(p, PASS_FORWARD, 0) * p->machine->launch;
-    double floor = plan_floor(p, false, 0, 2, 0);
-    sum = sum > floor ? sum : floor;
+    sum = fmax(sum, plan_floor(p, false, 0, 2, 0));
     assert_true(fabs(plan_predict(p, false, 0, 2, 0) / sum - 1) < 1e-9);
 }
 
