@@ -7,6 +7,7 @@
 #include "masks/base/memory.h"
 #include "masks/input/load.h"
 #include "runtime/device/emulated/emulated.h"
+#include "tests/support/machine/kernel_machine.h"
 #include "tests/support/plan_shape.h"
 #include "tests/support/test.h"
 #include <stdlib.h>
@@ -95,8 +96,7 @@ uint8_t *fixture_file(const struct kernel_case *c, char *(*edit)(const char *tex
     f.length = c->tiled ? 0 : m->n;
     const struct plan_options options = {.family =
                                              c->family ? family_find(c->family, &e) : NULL};
-    const struct machine *machine =
-        c->machine ? c->machine : machine_find(family_machine(t, &f), &e);
+    const struct machine *machine = c->machine ? c->machine : kernel_machine(t, &f);
     struct plan *p = plan_build(m, t, &f, machine, &options, &e);
     if (!p)
         fail_msg("%s: %s", c->mask, e.text);

@@ -5,6 +5,7 @@
 #include "masks/input/load.h"
 #include "runtime/compile/compile.h"
 #include "tests/support/covering.h"
+#include "tests/support/machine/kernel_machine.h"
 #include "tests/support/plan_shape.h"
 #include "tests/support/test.h"
 #include <math.h>
@@ -84,7 +85,7 @@ static struct plan *make_plan(const struct sass_case *c, const struct mask *m,
 {
     struct error e = {0};
     const struct plan_options o = {.family = family_find(c->family, &e)};
-    struct plan *p = plan_build(m, t, r, machine_find(family_machine(t, r), &e), &o, &e);
+    struct plan *p = plan_build(m, t, r, kernel_machine(t, r), &o, &e);
     if (!p)
         fail_msg("%s: %s", c->mask[0], e.text);
     plan_take_shape(p, m, c->shape);

@@ -2,6 +2,7 @@
 #include "tests/kernels/cuda/cuda_traits.h"
 #include "gen/family/family.h"
 #include "gen/plan/plan.h"
+#include "tests/support/machine/kernel_machine.h"
 #include "tests/support/planned_work.h"
 #include "tests/support/test.h"
 #include <string.h>
@@ -65,7 +66,7 @@ void cuda_traits_find(const struct pairs_row *r, bool has[TRAITS])
     f.length = cuda_row_is_tiled(r) ? 0 : m->n;
     const struct kernel_case c = cuda_row_case(r, m, &f);
     const struct plan_options o = {.family = c.family ? family_find(c.family, &e) : NULL};
-    struct plan *p = plan_build(m, t, &f, machine_find(family_machine(t, &f), &e), &o, &e);
+    struct plan *p = plan_build(m, t, &f, kernel_machine(t, &f), &o, &e);
     if (!p)
         fail_msg("%s", e.text);
     memset(has, 0, TRAITS * sizeof *has);
