@@ -3,9 +3,12 @@
 #include "model/checkpoint/sentence.h"
 #include "model/checkpoint/json.h"
 #include "model/checkpoint/sentence_modules.h"
+#include <stdlib.h>
 #include <string.h>
 
-static const char *const names[POOLING_COUNT] = {"mean", "cls", "pooler", "none"};
+static const char *const names[POOLING_COUNT] = {
+    "mean", "cls", "pooler", "none", "max", "mean_sqrt_len_tokens", "weightedmean", "lasttoken",
+};
 
 const char *pooling_name(enum pooling p)
 {
@@ -14,7 +17,7 @@ const char *pooling_name(enum pooling p)
 
 int pooling_parse(const char *name, enum pooling *ret, struct error *e)
 {
-    for (int k = 0; k < POOLING_COUNT; k++)
+    for (int k = 0; k <= POOLING_NONE; k++)
         if (!strcmp(names[k], name)) {
             *ret = (enum pooling)k;
             return 0;
@@ -85,7 +88,7 @@ int sentence_read(const char *folder, bool own_pooling, struct sentence_settings
                   struct error *e)
 {
     static const char file[] = "config_sentence_transformers.json";
-    struct sentence_settings s = {.pooling = POOLING_MEAN};
+    struct sentence_settings s = {.pooling = {POOLING_MEAN}, .poolings = 1};
     s.there = path_exists(folder, "modules.json");
     int r = s.there && !own_pooling ? sentence_modules_read(folder, &s, e) : 0;
     if (r == 0 && s.there)
@@ -101,6 +104,9 @@ int sentence_read(const char *folder, bool own_pooling, struct sentence_settings
 void sentence_finish(struct sentence_settings *s)
 {
     json_decref(s->config);
+    for (uint32_t k = 0; k < s->steps; k++)
+        sentence_dense_destroy(s->step[k]);
+    free(s->step);
     *s = (struct sentence_settings){0};
 }
 

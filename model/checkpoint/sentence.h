@@ -2,15 +2,31 @@
 /* The files of a sentence-transformers folder: how the vectors of tokens become the vector of a sentence. */
 #pragma once
 #include "masks/base/error.h"
+#include "model/checkpoint/sentence_dense.h"
 #include <jansson.h>
 #include <stdbool.h>
 #include <stdint.h>
 
-enum pooling { POOLING_MEAN, POOLING_CLS, POOLING_POOLER, POOLING_NONE, POOLING_COUNT };
+enum pooling {
+    POOLING_MEAN,
+    POOLING_CLS,
+    POOLING_POOLER,
+    POOLING_NONE,
+    POOLING_MAX,           /* the rest only in a folder's own settings */
+    POOLING_MEAN_SQRT,     /* sum / sqrt(tokens) */
+    POOLING_WEIGHTED_MEAN, /* token k of 1.. has the weight k */
+    POOLING_LAST,          /* the last token */
+    POOLING_COUNT
+};
+enum { POOLINGS_MOST = 6 };
 
 struct sentence_settings {
     bool there; /* the folder has a modules.json; otherwise the rest are defaults */
-    enum pooling pooling;
+    enum pooling pooling[POOLINGS_MOST]; /* their vectors are concatenated */
+    uint32_t poolings;
+    struct sentence_dense *
+        *step; /* modules between pooling and `normalize`, in order; null: Normalize */
+    uint32_t steps, steps_capacity;
     bool normalize;
     bool
         excludes_prompt; /* include_prompt false: pooling leaves out the tokens of the prompt */
@@ -19,7 +35,8 @@ struct sentence_settings {
     json_t *config;      /* config_sentence_transformers.json, which has the prompts; or null */
 };
 
-const char *pooling_name(enum pooling p); /* "mean", "cls", "pooler", "none" */
+const char *pooling_name(enum pooling p); /* "mean", "cls", "lasttoken", .. */
+/* The names of --pooling: "mean", "cls", "pooler", "none". */
 int pooling_parse(const char *name, enum pooling *ret, struct error *e);
 
 /* Reads modules.json, the files of its modules, sentence_bert_config.json and config_sentence_transformers.json as

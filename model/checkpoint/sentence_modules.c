@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Three modules are supported: the encoder, pooling and normalisation. Each row of the table reads one of them. */
+/* Four modules are supported: the encoder, pooling, a dense layer and normalisation. Each row of the table reads one of
+   them. */
 #include "model/checkpoint/sentence_modules.h"
 #include "masks/base/file.h"
+#include "masks/base/memory.h"
 #include "model/checkpoint/json.h"
 #include <stdlib.h>
 #include <string.h>
@@ -10,60 +12,61 @@
 
 static const struct {
     const char *name, *old_key; /* in pooling_mode; a flag of its own before version 6 */
-    int pooling;                /* -1: not supported */
+    enum pooling pooling;
 } modes[] = {
     {"cls", "pooling_mode_cls_token", POOLING_CLS},
-    {"max", "pooling_mode_max_tokens", -1},
+    {"max", "pooling_mode_max_tokens", POOLING_MAX},
     {"mean", "pooling_mode_mean_tokens", POOLING_MEAN},
-    {"mean_sqrt_len_tokens", "pooling_mode_mean_sqrt_len_tokens", -1},
-    {"weightedmean", "pooling_mode_weightedmean_tokens", -1},
-    {"lasttoken", "pooling_mode_lasttoken", -1},
+    {"mean_sqrt_len_tokens", "pooling_mode_mean_sqrt_len_tokens", POOLING_MEAN_SQRT},
+    {"weightedmean", "pooling_mode_weightedmean_tokens", POOLING_WEIGHTED_MEAN},
+    {"lasttoken", "pooling_mode_lasttoken", POOLING_LAST},
 };
 
-static int take_mode(const char *name, struct sentence_settings *s, struct error *e)
+static int take_mode(const json_t *mode, struct sentence_settings *s, struct error *e)
 {
+    if (!json_is_string(mode))
+        return error_set(e, ERROR_INPUT, "pooling_mode: a string is expected");
     for (size_t k = 0; k < COUNT(modes); k++)
-        if (!strcmp(modes[k].name, name) && modes[k].pooling >= 0) {
-            s->pooling = (enum pooling)modes[k].pooling;
+        if (!strcmp(modes[k].name, json_string_value(mode))) {
+            s->pooling[s->poolings++] = modes[k].pooling;
             return 0;
         }
     return error_set(e, ERROR_INPUT,
-                     "pooling_mode '%.60s' is not supported, mean or cls is expected", name);
+                     "pooling_mode '%.60s': cls, max, mean, mean_sqrt_len_tokens, weightedmean "
+                     "or lasttoken is expected",
+                     json_string_value(mode));
 }
 
 /* "mean", or a list whose results are concatenated. */
-static int take_new_mode(const json_t *mode, struct sentence_settings *s, struct error *e)
+static int take_new_modes(const json_t *mode, struct sentence_settings *s, struct error *e)
 {
-    if (json_array_size(mode) > 1)
-        return error_set(e, ERROR_INPUT,
-                         "pooling_mode: %zu modes at once are not supported, one is expected",
-                         json_array_size(mode));
-    const json_t *one = json_is_array(mode) ? json_array_get(mode, 0) : mode;
-    if (!json_is_string(one))
-        return error_set(e, ERROR_INPUT, "pooling_mode: a string is expected");
-    return take_mode(json_string_value(one), s, e);
+    size_t count = json_is_array(mode) ? json_array_size(mode) : 1;
+    if (!count || count > POOLINGS_MOST)
+        return error_set(e, ERROR_INPUT, "pooling_mode: %zu modes, 1 to %d are expected", count,
+                         POOLINGS_MOST);
+    for (size_t k = 0; k < count; k++)
+        if (take_mode(json_is_array(mode) ? json_array_get(mode, k) : mode, s, e) < 0)
+            return -1;
+    return 0;
 }
 
 /* No flag: mean, as in sentence-transformers. */
 static int take_old_modes(const json_t *config, struct sentence_settings *s, struct error *e)
 {
-    const char *mode = "mean";
-    int on = 0;
     for (size_t k = 0; k < COUNT(modes); k++) {
         bool here = false;
         if (json_take_bool(config, modes[k].old_key, &here, e) < 0)
             return -1;
-        mode = here ? modes[k].name : mode;
-        on += here;
+        if (here)
+            s->pooling[s->poolings++] = modes[k].pooling;
     }
-    if (on > 1)
-        return error_set(e, ERROR_INPUT,
-                         "pooling_mode: %d modes at once are not supported, one is expected",
-                         on);
-    return take_mode(mode, s, e);
+    if (!s->poolings)
+        s->pooling[s->poolings++] = POOLING_MEAN;
+    return 0;
 }
 
-static int take_transformer(const json_t *config, struct sentence_settings *s, struct error *e)
+static int take_transformer(const char *folder, const json_t *config,
+                            struct sentence_settings *s, struct error *e)
 {
     static const struct {
         const char *object, *key, *only;
@@ -73,6 +76,7 @@ static int take_transformer(const json_t *config, struct sentence_settings *s, s
         {"text", "method", "forward"},
         {"text", "method_output_name", "last_hidden_state"},
     };
+    (void)folder;
     const json_t *modalities = json_object_get(config, "modality_config");
     for (size_t k = 0; k < COUNT(fixed); k++) {
         const char *object = fixed[k].object, *text = NULL;
@@ -93,17 +97,21 @@ static int take_transformer(const json_t *config, struct sentence_settings *s, s
     return json_take_bool(config, "do_lower_case", &s->lowercase, e);
 }
 
-static int take_pooling(const json_t *config, struct sentence_settings *s, struct error *e)
+static int take_pooling(const char *folder, const json_t *config, struct sentence_settings *s,
+                        struct error *e)
 {
     const json_t *mode = json_object_get(config, "pooling_mode");
     bool includes = true;
     if (json_take_bool(config, "include_prompt", &includes, e) < 0)
         return -1;
+    (void)folder;
     s->excludes_prompt = !includes;
-    return mode ? take_new_mode(mode, s, e) : take_old_modes(config, s, e);
+    s->poolings = 0;
+    return mode ? take_new_modes(mode, s, e) : take_old_modes(config, s, e);
 }
 
-static int take_normalize(const json_t *config, struct sentence_settings *s, struct error *e)
+static int take_normalize(const char *folder, const json_t *config, struct sentence_settings *s,
+                          struct error *e)
 {
     static const char *const keys[] = {"module_input_name", "module_output_name"};
     static const char only[] = "sentence_embedding";
@@ -115,21 +123,37 @@ static int take_normalize(const json_t *config, struct sentence_settings *s, str
             return error_set(e, ERROR_INPUT, "%s '%.60s' is not supported, %s is expected",
                              keys[k], name, only);
     }
+    (void)folder;
     s->normalize = true;
     return 0;
+}
+
+static int take_dense(const char *folder, const json_t *config, struct sentence_settings *s,
+                      struct error *e)
+{
+    (void)config;
+    if (s->normalize)
+        *MEMORY_PUSH(s->step, s->steps, s->steps_capacity) = NULL;
+    s->normalize = false;
+    struct sentence_dense *d = sentence_dense_read(folder, e);
+    if (d)
+        *MEMORY_PUSH(s->step, s->steps, s->steps_capacity) = d;
+    return d ? 0 : -1;
 }
 
 enum { BEFORE_ALL, BEFORE_POOLING, BEFORE_END };
 
 static const struct module {
     const char *name, *file;
-    int (*take)(const json_t *config, struct sentence_settings *s, struct error *e);
+    int (*take)(const char *folder, const json_t *config, struct sentence_settings *s,
+                struct error *e);
     int from, to; /* the place in the order: after `from` comes `to` */
     bool required, in_root;
 } kinds[] = {
     {"Transformer", "sentence_bert_config.json", take_transformer, BEFORE_ALL, BEFORE_POOLING,
      false, true},
     {"Pooling", "config.json", take_pooling, BEFORE_POOLING, BEFORE_END, true, false},
+    {"Dense", "config.json", take_dense, BEFORE_END, BEFORE_END, true, false},
     {"Normalize", "config.json", take_normalize, BEFORE_END, BEFORE_END, false, false},
 };
 
@@ -156,9 +180,11 @@ static int read_file(const struct module *kind, const char *folder, struct sente
         return -1;
     if (kind->required && !config)
         return -1;
-    int r = kind->take(config, s, e);
+    int r = kind->take(folder, config, s, e);
     json_decref(config);
-    return r < 0 ? error_prefix(e, "%s/%s", folder, kind->file) : 0;
+    if (r < 0 && strncmp(e->text, folder, strlen(folder)) != 0)
+        error_prefix(e, "%s/%s", folder, kind->file);
+    return r;
 }
 
 static int take_module(const char *folder, const json_t *module, int *place,
@@ -171,13 +197,13 @@ static int take_module(const char *folder, const json_t *module, int *place,
     const struct module *kind = find_kind(type);
     if (!kind)
         return error_set(e, ERROR_INPUT,
-                         "module '%.90s' is not supported: Transformer, Pooling and Normalize "
-                         "of sentence_transformers are",
+                         "module '%.90s' is not supported: Transformer, Pooling, Dense and "
+                         "Normalize of sentence_transformers are",
                          type ? type : "");
     if (kind->from != *place)
         return error_set(e, ERROR_INPUT,
-                         "module '%s' is out of order: Transformer, Pooling and then Normalize "
-                         "are expected",
+                         "module '%s' is out of order: Transformer, Pooling and then Dense or "
+                         "Normalize are expected",
                          kind->name);
     *place = kind->to;
     bool plain = kind->in_root ? !*path || !strcmp(path, ".")

@@ -3,5 +3,6 @@
 #pragma once
 #include "model/checkpoint/sentence.h"
 
-/* Fills in pooling, normalize and excludes_prompt. The order must be Transformer, Pooling and then any Normalize. */
+/* Fills in pooling, step, normalize and excludes_prompt. The order must be Transformer, Pooling and then any of Dense and
+   Normalize. */
 int sentence_modules_read(const char *folder, struct sentence_settings *s, struct error *e);

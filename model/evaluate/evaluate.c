@@ -148,10 +148,10 @@ static struct task_text *texts_of(const struct dataset *d, uint32_t each)
     for (size_t k = 0; k < d->count; k++) {
         const struct task_example *x = &d->example[k];
         for (uint32_t i = 0; i < each; i++)
-            text[k * each + i] =
-                (struct task_text){part_of(x->text[0]), part_of(each > 1       ? x->text[1 + i]
-                                                                : x->texts > 1 ? x->text[1]
-                                                                               : NULL)};
+            text[k * each + i] = (struct task_text){.a = part_of(x->text[0]),
+                                                    .b = part_of(each > 1       ? x->text[1 + i]
+                                                                 : x->texts > 1 ? x->text[1]
+                                                                                : NULL)};
     }
     return text;
 }

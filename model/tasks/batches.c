@@ -43,10 +43,25 @@ static char *add_prompt(struct text_part prompt, struct text_part *a)
     return whole;
 }
 
+/* A sequence without text: all of it is of type 0. */
+static struct piece copy_ids(const struct task_text *text)
+{
+    return (struct piece){
+        .token_ids = memory_copy(text->token_ids, text->count * sizeof *text->token_ids),
+        .span = memory_new(text->count, sizeof(struct token_span)),
+        .count = text->count,
+        .first_part = text->count,
+    };
+}
+
 static void encode(const struct engine *g, const struct task_text *text,
                    const struct task_options *o, struct tokens *t, struct piece *ret)
 {
     struct text_part a = text->a;
+    if (text->token_ids) {
+        *ret = copy_ids(text);
+        return;
+    }
     char *whole = add_prompt(o->prompt, &a);
     tokenizer_encode(g->tokenizer, a, text->b, task_longest(g, o->max_length), t);
     free(whole);
@@ -105,9 +120,14 @@ static int compare(const void *a, const void *b, void *context)
     return x < y ? -1 : x > y;
 }
 
+uint32_t task_budget(const struct task_options *o)
+{
+    return o->batch_tokens ? o->batch_tokens : BATCH_TOKENS;
+}
+
 void task_form(struct task_batches *b, const struct task_options *o)
 {
-    uint32_t budget = o->batch_tokens ? o->batch_tokens : BATCH_TOKENS;
+    const uint32_t budget = task_budget(o);
     uint64_t tokens = 0;
     uint32_t capacity = 0;
     b->order = memory_new(b->texts, sizeof *b->order);
@@ -142,6 +162,52 @@ int task_prepare(const struct engine *g, const struct task_text *text, uint32_t 
     task_form(&b, o);
     *ret = b;
     return 0;
+}
+
+static uint64_t tokens_of(const struct task_batches *b)
+{
+    uint64_t ret = 0;
+    for (uint32_t k = 0; k < b->texts; k++)
+        ret += b->sequence[k].count;
+    return ret;
+}
+
+/* Copies the texts of `part` behind those of b, which has memory for them. `at`: tokens of b. */
+static void append(struct task_batches *b, uint64_t at, const struct task_batches *part)
+{
+    for (uint32_t k = 0; k < part->texts; k++) {
+        struct sequence s = part->sequence[k];
+        const struct token_span *span = part->span + (s.token_ids - part->token_ids);
+        memcpy(b->token_ids + at, s.token_ids, s.count * sizeof *s.token_ids);
+        memcpy(b->span + at, span, s.count * sizeof *span);
+        s.token_ids = b->token_ids + at;
+        b->is_cut[b->texts] = part->is_cut[k];
+        b->sequence[b->texts++] = s;
+        at += s.count;
+    }
+    b->cut += part->cut;
+}
+
+void task_join(const struct task_batches *const *part, uint32_t n, const struct task_options *o,
+               struct task_batches *ret)
+{
+    struct task_batches b = {0};
+    uint64_t tokens = 0, at = 0;
+    uint32_t texts = 0;
+    for (uint32_t p = 0; p < n; p++) {
+        texts += part[p]->texts;
+        tokens += tokens_of(part[p]);
+    }
+    b.token_ids = memory_new(tokens, sizeof *b.token_ids);
+    b.span = memory_new(tokens, sizeof *b.span);
+    b.sequence = memory_new(texts, sizeof *b.sequence);
+    b.is_cut = memory_new(texts, sizeof *b.is_cut);
+    for (uint32_t p = 0; p < n; p++) {
+        append(&b, at, part[p]);
+        at += tokens_of(part[p]);
+    }
+    task_form(&b, o);
+    *ret = b;
 }
 
 void task_finish(struct task_batches *b)

@@ -109,3 +109,31 @@ void task_labels_finish(struct task_labels *l)
     free(l->value);
     *l = (struct task_labels){0};
 }
+
+struct logits {
+    const struct engine *g;
+    float *ret;
+};
+
+static int take_logits(void *context, const uint32_t *text, uint32_t n,
+                       struct engine_workspace *workspace, struct error *e)
+{
+    const struct logits *l = context;
+    float *value = memory_new(n, sizeof *value);
+    int r = head_sequences(l->g, workspace, value, e);
+    for (uint32_t k = 0; k < n && r == 0; k++)
+        l->ret[text[k]] = value[k];
+    free(value);
+    return r;
+}
+
+int task_logits(const struct task_runner *t, const struct task_batches *b, float *ret,
+                struct error *e)
+{
+    struct logits l = {t->engine, ret};
+    const struct task_visitor visitor = {take_logits, &l};
+    if (t->engine->config.labels != 1)
+        return error_set(e, ERROR_INPUT, "the model has %u labels, one is expected",
+                         t->engine->config.labels);
+    return task_run(t, b, &visitor, e);
+}

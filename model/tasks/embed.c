@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Sentence vectors. */
+/* Sentence vectors: pooling, then the modules behind it, then the cut. */
 #include "masks/base/memory.h"
 #include "model/engine/heads.h"
 #include "model/tasks/tasks.h"
@@ -13,9 +13,22 @@ struct embed {
     float *ret;
 };
 
+static uint32_t pooled_width(const struct engine *g, const struct embedding *m)
+{
+    return g->config.hidden * m->poolings;
+}
+
+uint32_t embedding_width(const struct engine *g, const struct embedding *m)
+{
+    uint32_t ret = pooled_width(g, m);
+    for (uint32_t k = 0; k < m->steps; k++)
+        ret = m->step[k] ? m->step[k]->out : ret;
+    return ret;
+}
+
 uint32_t embedding_size(const struct engine *g, const struct embedding *m)
 {
-    uint32_t size = g->config.hidden;
+    uint32_t size = embedding_width(g, m);
     return m->dimension && m->dimension < size ? m->dimension : size;
 }
 
@@ -29,37 +42,123 @@ static void make_unit(uint32_t size, float *x)
         x[k] /= length;
 }
 
-/* `whole` is overwritten. */
-static void finish(const struct embed *m, float *whole, float *ret)
+void embedding_cut(const struct engine *g, const struct embedding *m, float *x)
 {
-    uint32_t kept = embedding_size(m->g, m->how);
-    if (m->how->normalize)
-        make_unit(m->g->config.hidden, whole);
-    if (m->how->normalize_kept)
-        make_unit(kept, whole);
-    memcpy(ret, whole, kept * sizeof *ret);
+    if (m->normalize)
+        make_unit(embedding_width(g, m), x);
+    if (m->normalize_kept)
+        make_unit(embedding_size(g, m), x);
+}
+
+/* ---- pooling of fetched rows ---- */
+
+/* Sum of weight(k) * row k over the n rows of a sequence, divided; k counts from 1. */
+static void sum_rows(const struct embed *m, const struct engine_workspace *w, uint32_t s,
+                     enum pooling pooling, float *ret)
+{
+    const uint32_t size = m->g->config.hidden, first = (uint32_t)w->offsets[s];
+    const uint32_t n = (uint32_t)w->offsets[s + 1] - first;
+    const bool weighted = pooling == POOLING_WEIGHTED_MEAN;
+    const double divisor = weighted                       ? 0.5 * n * (n + 1.0)
+                           : pooling == POOLING_MEAN_SQRT ? sqrt(n)
+                                                          : n;
+    double *sum = memory_new(size, sizeof *sum);
+    for (uint32_t k = 0; k < n; k++) {
+        engine_row(m->g, w, first + k, ret);
+        for (uint32_t i = 0; i < size; i++)
+            sum[i] += (weighted ? k + 1.0 : 1.0) * (double)ret[i];
+    }
+    for (uint32_t i = 0; i < size; i++)
+        ret[i] = (float)(sum[i] / divisor);
+    free(sum);
+}
+
+static void max_rows(const struct embed *m, const struct engine_workspace *w, uint32_t s,
+                     float *ret)
+{
+    const uint32_t size = m->g->config.hidden;
+    float *row = memory_new(size, sizeof *row);
+    engine_row(m->g, w, (uint32_t)w->offsets[s], ret);
+    for (uint32_t k = (uint32_t)w->offsets[s] + 1; k < (uint32_t)w->offsets[s + 1]; k++) {
+        engine_row(m->g, w, k, row);
+        for (uint32_t i = 0; i < size; i++)
+            ret[i] = row[i] > ret[i] ? row[i] : ret[i];
+    }
+    free(row);
+}
+
+static void pool_rows(const struct embed *m, const struct engine_workspace *w, uint32_t s,
+                      float *ret)
+{
+    for (uint32_t k = 0; k < m->how->poolings; k++, ret += m->g->config.hidden) {
+        const enum pooling pooling = m->how->pooling[k];
+        if (pooling == POOLING_CLS)
+            engine_row(m->g, w, (uint32_t)w->offsets[s], ret);
+        else if (pooling == POOLING_LAST)
+            engine_row(m->g, w, (uint32_t)w->offsets[s + 1] - 1, ret);
+        else if (pooling == POOLING_MAX)
+            max_rows(m, w, s, ret);
+        else
+            sum_rows(m, w, s, pooling, ret);
+    }
+}
+
+/* ---- a batch ---- */
+
+/* True for poolings that are a head of the engine. */
+static bool is_head(const struct embedding *how)
+{
+    return how->poolings == 1 &&
+           (how->pooling[0] == POOLING_MEAN || how->pooling[0] == POOLING_POOLER);
+}
+
+/* pooled [sequences, pooled_width], unless pool_rows() makes them of fetched rows. */
+static int begin_pooling(const struct embed *m, struct engine_workspace *w, float *pooled,
+                         struct error *e)
+{
+    if (!is_head(m->how))
+        return engine_fetch(m->g, w, e);
+    return m->how->pooling[0] == POOLING_MEAN ? head_mean(m->g, w, pooled, e)
+                                              : head_pool(m->g, w, pooled, e);
+}
+
+/* The modules behind pooling, for one text: x [pooled_width] to ret [embedding_size]. */
+static void run_steps(const struct embed *m, const float *x, float *ret)
+{
+    uint32_t size = pooled_width(m->g, m->how);
+    float *now = memory_copy(x, size * sizeof *x);
+    for (uint32_t k = 0; k < m->how->steps; k++) {
+        const struct sentence_dense *d = m->how->step[k];
+        if (d) {
+            float *next = memory_new(d->out, sizeof *next);
+            sentence_dense_run(d, now, next);
+            free(now);
+            now = next;
+            size = d->out;
+        } else {
+            make_unit(size, now);
+        }
+    }
+    embedding_cut(m->g, m->how, now);
+    memcpy(ret, now, embedding_size(m->g, m->how) * sizeof *ret);
+    free(now);
 }
 
 static int embed(void *context, const uint32_t *text, uint32_t n,
                  struct engine_workspace *workspace, struct error *e)
 {
     const struct embed *m = context;
-    uint64_t size = m->g->config.hidden;
+    const uint64_t size = pooled_width(m->g, m->how), kept = embedding_size(m->g, m->how);
     float *pooled = memory_new(n * size, sizeof *pooled);
-    enum pooling pooling = m->how->pooling;
-    uint64_t kept = embedding_size(m->g, m->how);
-    int r = pooling == POOLING_CLS    ? engine_fetch(m->g, workspace, e)
-            : pooling == POOLING_MEAN ? head_mean(m->g, workspace, pooled, e)
-                                      : head_pool(m->g, workspace, pooled, e);
-    if (r < 0) {
+    if (begin_pooling(m, workspace, pooled, e) < 0) {
         free(pooled);
         return -1;
     }
 #pragma omp parallel for num_threads((int)m->g->threads)
     for (uint32_t k = 0; k < n; k++) {
-        if (pooling == POOLING_CLS)
-            engine_row(m->g, workspace, (uint32_t)workspace->offsets[k], pooled + k * size);
-        finish(m, pooled + k * size, m->ret + text[k] * kept);
+        if (!is_head(m->how))
+            pool_rows(m, workspace, k, pooled + k * size);
+        run_steps(m, pooled + k * size, m->ret + text[k] * kept);
     }
     free(pooled);
     return 0;

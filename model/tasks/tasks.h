@@ -6,6 +6,9 @@
 
 struct task_text {
     struct text_part a, b; /* b: the second part of a pair, or null bytes */
+    const uint32_t *
+        token_ids; /* the whole sequence, instead of a, b and the prompt; null: there is text */
+    uint32_t count; /* of token_ids, which are within the limits of the model */
 };
 
 struct task_options {
@@ -34,8 +37,12 @@ struct task_batches {
 };
 int task_prepare(const struct engine *g, const struct task_text *text, uint32_t n,
                  const struct task_options *o, struct task_batches *ret, struct error *e);
+uint32_t task_budget(const struct task_options *o); /* tokens of a batch */
 /* Orders b->sequence, which the caller has filled in, and divides it into batches. */
 void task_form(struct task_batches *b, const struct task_options *o);
+/* The texts of n task_prepare() results, one after the other. The parts stay the caller's. */
+void task_join(const struct task_batches *const *part, uint32_t n, const struct task_options *o,
+               struct task_batches *ret);
 void task_finish(struct task_batches *b); /* a zeroed one is fine */
 
 /* What runs a task. */
@@ -56,12 +63,19 @@ int task_run(const struct task_runner *t, const struct task_batches *b,
 
 /* How token vectors become the vector of a sentence. */
 struct embedding {
-    enum pooling pooling;
-    bool normalize;      /* scale the whole vector to norm 1 */
+    enum pooling pooling[POOLINGS_MOST]; /* their vectors are concatenated */
+    uint32_t poolings;
+    struct sentence_dense *const *step; /* then these, in order; null: scale to norm 1 */
+    uint32_t steps;
+    bool normalize;      /* then scale the whole vector to norm 1 */
     uint32_t dimension;  /* then keep its first numbers; 0: all */
     bool normalize_kept; /* then scale the rest to norm 1 */
 };
+uint32_t embedding_width(const struct engine *g,
+                         const struct embedding *m); /* before the cut */
 uint32_t embedding_size(const struct engine *g, const struct embedding *m);
+/* Normalizes and cuts x [embedding_width()]: x[0 .. embedding_size()) is the result. */
+void embedding_cut(const struct engine *g, const struct embedding *m, float *x);
 
 /* Sentence vectors: [n, embedding_size()] f32. Pooling other than none. */
 int task_embed(const struct task_runner *t, const struct task_batches *b,
@@ -109,6 +123,10 @@ struct task_labels {
 int task_classify(const struct task_runner *t, const struct task_batches *b,
                   struct task_labels *ret, struct error *e);
 void task_labels_finish(struct task_labels *l);
+
+/* The classifier's logit for each text, [texts]. Models of texts with one label. */
+int task_logits(const struct task_runner *t, const struct task_batches *b, float *ret,
+                struct error *e);
 
 /* Where in text b the answer to question a stands. A text that is too long is read in windows of
    o->max_length tokens (0: 384, or the positions) that overlap by o->overlap; see model/base/windows.h. */

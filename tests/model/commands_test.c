@@ -202,10 +202,11 @@ static void a_folder_of_sentences(void **state)
     read_vector("embed made -o x.jsonl --pooling cls --prompt 'ab '", 16, plain);
     assert_true(fabs(own[0] - plain[0]) < 1e-6 && fabs(own[1] - plain[1]) < 1e-6);
     assert_true(fabs(own[0] - named[0]) > 1e-4);
-    assert_int_equal(system("printf '{\"pooling_mode\":\"max\"}' > sent/1_P/config.json"), 0);
+    assert_int_equal(system("printf '{\"pooling_mode\":\"median\"}' > sent/1_P/config.json"),
+                     0);
     struct outcome o = shell_run("printf 'b\\n' | ", "embed sent -o y.jsonl");
     assert_int_equal(o.code, 2);
-    assert_non_null(strstr(o.err, "pooling_mode 'max' is not supported"));
+    assert_non_null(strstr(o.err, "pooling_mode 'median': cls, max"));
     outcome_finish(&o);
     run("printf 'b [MASK]\\n' | ", "fill-mask sent --json > filled", NULL);
 }

@@ -88,28 +88,35 @@ static const struct {
     {NEW, "{\"pooling_mode\": [\"cls\"]}", NULL, NULL, NULL, POOLING_CLS},
     {NEW, "{\"pooling_mode\": \"cls\", \"pooling_mode_mean_tokens\": true}", NULL, NULL, NULL,
      POOLING_CLS},
-    {NEW, "{\"pooling_mode\": [\"mean\", \"cls\"]}", NULL, NULL,
-     "/1_Pooling/config.json: pooling_mode: 2 modes at once are not supported, one is expected",
+    {NEW, "{\"pooling_mode\": [\"weightedmean\", \"cls\"]}", NULL, NULL, NULL,
+     POOLING_WEIGHTED_MEAN},
+    {NEW, "{\"pooling_mode\": \"lasttoken\"}", NULL, NULL, NULL, POOLING_LAST},
+    {OLD, "{\"pooling_mode_max_tokens\": true, \"pooling_mode_mean_tokens\": true}", NULL, NULL,
+     NULL, POOLING_MAX},
+    {OLD, "{\"pooling_mode_mean_sqrt_len_tokens\": true}", NULL, NULL, NULL, POOLING_MEAN_SQRT},
+    {NEW, "{\"pooling_mode\": \"median\"}", NULL, NULL,
+     "/1_Pooling/config.json: pooling_mode 'median': cls, max, mean, mean_sqrt_len_tokens, "
+     "weightedmean or lasttoken is expected",
      0},
-    {NEW, "{\"pooling_mode\": \"weightedmean\"}", NULL, NULL,
-     "/1_Pooling/config.json: pooling_mode 'weightedmean' is not supported, mean or cls is "
-     "expected",
-     0},
-    {NEW, "{\"pooling_mode\": 3}", NULL, NULL,
+    {NEW, "{\"pooling_mode\": [\"cls\", 3]}", NULL, NULL,
      "/1_Pooling/config.json: pooling_mode: a string is expected", 0},
-    {OLD, "{\"pooling_mode_max_tokens\": true}", NULL, NULL,
-     "/1_Pooling/config.json: pooling_mode 'max' is not supported, mean or cls is expected", 0},
-    {OLD, "{\"pooling_mode_cls_token\": true, \"pooling_mode_mean_tokens\": true}", NULL, NULL,
-     "/1_Pooling/config.json: pooling_mode: 2 modes at once are not supported, one is expected",
+    {NEW, "{\"pooling_mode\": []}", NULL, NULL,
+     "/1_Pooling/config.json: pooling_mode: 0 modes, 1 to 6 are expected", 0},
+    {NEW,
+     "{\"pooling_mode\": [\"cls\", \"cls\", \"cls\", \"cls\", \"cls\", \"cls\", "
+     "\"cls\"]}",
+     NULL, NULL, "/1_Pooling/config.json: pooling_mode: 7 modes, 1 to 6 are expected", 0},
+    {POOLED ", " MODULE("models.LSTM", "2_LSTM") "]", MEAN, NULL, NULL,
+     "/modules.json: module 'sentence_transformers.models.LSTM' is not supported: "
+     "Transformer, Pooling, Dense and Normalize of sentence_transformers are",
      0},
-    {POOLED ", " MODULE("models.Dense", "2_Dense") "]", MEAN, NULL, NULL,
-     "/modules.json: module 'sentence_transformers.models.Dense' is not supported: "
-     "Transformer, "
-     "Pooling and Normalize of sentence_transformers are",
+    {ENCODER ", " MODULE("models.Dense", "2_Dense") "]", MEAN, NULL, NULL,
+     "/modules.json: module 'Dense' is out of order: Transformer, Pooling and then Dense or "
+     "Normalize are expected",
      0},
     {"[{\"type\": \"mine.Transformer\", \"path\": \"\"}]", MEAN, NULL, NULL,
-     "/modules.json: module 'mine.Transformer' is not supported: Transformer, Pooling and "
-     "Normalize of sentence_transformers are",
+     "/modules.json: module 'mine.Transformer' is not supported: Transformer, Pooling, Dense "
+     "and Normalize of sentence_transformers are",
      0},
     {ENCODER ", " MODULE("models.Pooling", "../1_Pooling") "]", MEAN, NULL, NULL,
      "/modules.json: path '../1_Pooling' of module 'Pooling': a folder in it is expected", 0},
@@ -118,7 +125,8 @@ static const struct {
      "expected",
      0},
     {ENCODER ", " MODULE("models.Normalize", "2_N") "]", MEAN, NULL, NULL,
-     "/modules.json: module 'Normalize' is out of order: Transformer, Pooling and then "
+     "/modules.json: module 'Normalize' is out of order: Transformer, Pooling and then Dense "
+     "or "
      "Normalize are expected",
      0},
     {ENCODER "]", MEAN, NULL, NULL, "/modules.json: no Pooling: it is no model of sentences",
@@ -162,7 +170,7 @@ static void sentences_are_pooled_as_said(void **state)
             assert_string_equal(e.text + strlen(model_folder), sentences[k].error);
         assert_int_equal(r < 0, sentences[k].error != NULL);
         if (r == 0)
-            assert_true(s.there && s.normalize && s.pooling == sentences[k].expected);
+            assert_true(s.there && s.normalize && s.pooling[0] == sentences[k].expected);
         sentence_finish(&s);
     }
     free(inner);

@@ -80,6 +80,22 @@ static json_t *mask_json(const struct model *m)
                      sparsity(m->mask), "changed", m->mask_changed);
 }
 
+/* "mean", "mean+cls" */
+static void print_poolings(const struct sentence_settings *s, struct text *out)
+{
+    for (uint32_t k = 0; k < s->poolings; k++)
+        text_add(out, "%s%s", k ? "+" : "", pooling_name(s->pooling[k]));
+}
+
+static json_t *dense_json(const struct sentence_settings *s)
+{
+    json_t *ret = json_array();
+    for (uint32_t k = 0; k < s->steps; k++)
+        if (s->step[k])
+            json_array_append_new(ret, json_integer((json_int_t)s->step[k]->out));
+    return ret;
+}
+
 static json_t *sentence_json(const struct model *m)
 {
     const struct sentence_settings *s = &m->sentence;
@@ -88,10 +104,14 @@ static json_t *sentence_json(const struct model *m)
         return json_pack("{s:s}", "refused", m->refused.text);
     if (!s->there)
         return json_null();
-    return json_pack("{s:s, s:b, s:i, s:i, s:s}", "pooling", pooling_name(s->pooling),
-                     "normalize", s->normalize, "max_length", (int)m->sentence_length,
-                     "dimension", (int)s->dimension, "prompt",
-                     sentence_prompt(s, NULL, &ignored));
+    struct text poolings = {0};
+    print_poolings(s, &poolings);
+    json_t *ret = json_pack("{s:s, s:o, s:b, s:i, s:i, s:s}", "pooling", text_get(&poolings),
+                            "dense", dense_json(s), "normalize", s->normalize, "max_length",
+                            (int)m->sentence_length, "dimension", (int)s->dimension, "prompt",
+                            sentence_prompt(s, NULL, &ignored));
+    text_finish(&poolings);
+    return ret;
 }
 
 static void print_json(const struct model *m)
@@ -131,6 +151,23 @@ static void print_parts(const struct weights *w, uint32_t which, const char *tit
         printf("\n");
 }
 
+static void print_sentences(const struct model *m)
+{
+    const struct sentence_settings *s = &m->sentence;
+    struct text line = {0};
+    if (*m->refused.text)
+        printf("  sentences: %s\n", m->refused.text);
+    if (*m->refused.text || !s->there)
+        return;
+    print_poolings(s, &line);
+    text_add(&line, " pooling");
+    for (uint32_t k = 0; k < s->steps; k++)
+        if (s->step[k])
+            text_add(&line, ", dense to %u", s->step[k]->out);
+    printf("  sentences: %s%s\n", text_get(&line), s->normalize ? ", normalised" : "");
+    text_finish(&line);
+}
+
 static void print_text(const struct model *m, const char *folder)
 {
     const struct model_config *c = &m->config;
@@ -150,11 +187,7 @@ static void print_text(const struct model *m, const char *folder)
                t->rules.strip_accents ? ", accents stripped" : "");
     else
         printf("  no tokenizer\n");
-    if (*m->refused.text)
-        printf("  sentences: %s\n", m->refused.text);
-    else if (m->sentence.there)
-        printf("  sentences: %s pooling%s\n", pooling_name(m->sentence.pooling),
-               m->sentence.normalize ? ", normalised" : "");
+    print_sentences(m);
     if (m->mask)
         printf("  mask: %s, %s, %.1f %% sparse%s\n", c->mask,
                c->mask_transform ? c->mask_transform : "softmax", sparsity(m->mask),

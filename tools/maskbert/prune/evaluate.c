@@ -14,13 +14,13 @@ struct evaluation {
     uint32_t *nearest; /* [lines]: by `before`, another line */
 };
 
-/* The folder's own pooling, or mean if it is not supported. */
+/* The folder's own pooling, or mean if it is not supported or several. Modules behind it are left out. */
 static enum pooling pooling_of(const char *folder)
 {
     struct error ignored;
     struct sentence_settings s = {0};
-    enum pooling ret =
-        sentence_read(folder, false, &s, &ignored) < 0 ? POOLING_MEAN : s.pooling;
+    int r = sentence_read(folder, false, &s, &ignored);
+    enum pooling ret = r < 0 || s.poolings != 1 ? POOLING_MEAN : s.pooling[0];
     sentence_finish(&s);
     return ret;
 }
@@ -33,7 +33,7 @@ static float *embed(const struct evaluation *v, struct error *e)
                                        .batch_tokens = v->p->o->batch_tokens};
     const struct task_runner runner = {v->p->s.engine, &quiet, &workspace};
     float *ret = memory_new((size_t)v->lines * v->size, sizeof *ret);
-    const struct embedding how = {.pooling = v->pooling, .normalize = true};
+    const struct embedding how = {.pooling = {v->pooling}, .poolings = 1, .normalize = true};
     int r = task_embed(&runner, &v->p->held_out, &how, ret, e);
     engine_workspace_finish(&workspace);
     if (r == 0)

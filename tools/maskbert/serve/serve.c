@@ -30,7 +30,7 @@ static int read_serving(const struct options *o, struct session *session, struct
     s->top = o->top ? o->top : TOP;
     if (read_embedding(o, s, e) < 0)
         return -1;
-    if (s->embedding.how.pooling == POOLING_NONE)
+    if (s->embedding.how.pooling[0] == POOLING_NONE)
         return error_set(e, ERROR_INPUT, "--pooling none: mean, cls or pooler is expected");
     return 0;
 }

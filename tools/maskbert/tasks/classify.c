@@ -35,7 +35,7 @@ static int read_choices(const struct options *o, struct classify *c, struct erro
                              k + 1);
         while (rest.bytes) {
             struct task_text *t = MEMORY_PUSH(c->s.text, texts, capacity);
-            t->a = question;
+            *t = (struct task_text){.a = question};
             input_parts(rest, &t->b, &rest);
         }
         c->first[k + 1] = texts;

@@ -45,7 +45,7 @@ static int read_settings(struct embed *m, struct error *e)
 {
     if (embedding_read(m->o, &m->settings, e) < 0)
         return -1;
-    m->pooled = m->settings.how.pooling != POOLING_NONE;
+    m->pooled = m->settings.how.pooling[0] != POOLING_NONE;
     if (!m->pooled && m->o->normalize)
         return error_set(e, ERROR_INPUT, "--normalize needs a pooling other than none");
     return 0;
@@ -147,7 +147,7 @@ static int check_size(const struct embed *m, struct error *e)
 /* The lines as tokens, behind the prompt. */
 static int read_lines(struct embed *m, struct error *e)
 {
-    uint32_t parts = m->settings.how.pooling == POOLING_POOLER ? PART_POOLER : 0;
+    uint32_t parts = m->settings.how.pooling[0] == POOLING_POOLER ? PART_POOLER : 0;
     if (session_open(m->o, parts, &m->s, e) < 0 ||
         embedding_check(&m->settings, m->s.engine, e) < 0)
         return -1;

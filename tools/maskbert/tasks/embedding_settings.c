@@ -29,12 +29,32 @@ int embedding_read(const struct options *o, struct embedding_settings *ret, stru
     const struct sentence_settings *s = &ret->sentence;
     bool cut = s->dimension != 0;
     ret->how = (struct embedding){
-        .pooling = o->pooling ? pooling : s->pooling,
+        .poolings = o->pooling ? 1 : s->poolings,
+        .step = s->step,
+        .steps = s->steps,
         .normalize = s->normalize || (o->normalize && !cut),
         .dimension = s->dimension,
         .normalize_kept = o->normalize && cut,
     };
+    memcpy(ret->how.pooling, s->pooling, sizeof s->pooling);
+    if (o->pooling)
+        ret->how.pooling[0] = pooling;
     return read_prompt(o, ret, e);
+}
+
+/* Each dense layer takes the vector that the module before it gives. */
+static int check_steps(const struct embedding_settings *s, const struct engine *g,
+                       struct error *e)
+{
+    struct embedding before = s->how;
+    for (before.steps = 0; before.steps < s->how.steps; before.steps++) {
+        const struct sentence_dense *d = s->how.step[before.steps];
+        uint32_t width = embedding_width(g, &before);
+        if (d && d->in != width)
+            return error_set(e, ERROR_INPUT, "modules.json: a Dense of %u numbers after %u",
+                             d->in, width);
+    }
+    return 0;
 }
 
 int embedding_check(const struct embedding_settings *s, const struct engine *g, struct error *e)
@@ -43,10 +63,10 @@ int embedding_check(const struct embedding_settings *s, const struct engine *g, 
         return error_set(e, ERROR_INPUT,
                          "sentence_bert_config.json: do_lower_case true with a cased tokenizer "
                          "is not supported");
-    if (s->how.pooling == POOLING_POOLER && arch_pooler(&g->config) != POOLER_OF_ENCODER)
+    if (s->how.pooling[0] == POOLING_POOLER && arch_pooler(&g->config) != POOLER_OF_ENCODER)
         return error_set(e, ERROR_INPUT, "pooling pooler: %s has none; mean or cls is expected",
                          g->config.arch->title);
-    return 0;
+    return check_steps(s, g, e);
 }
 
 void embedding_finish(struct embedding_settings *s)
