@@ -156,10 +156,14 @@ static const struct command commands[] = {
      command_memory},
 #if MASKBERT_SERVE
     {"serve", "DIR", "a model behind HTTP",
-     "POST /embed {\"inputs\": TEXT or [TEXT, ..]} gives [[..], ..]. A text that is too long gets 413; with \"truncate\": "
-     "true it is cut. /fill-mask and /classify give a list of what the "
-     "commands print with --json. GET /health and /metrics (Prometheus). Requests that wait run in one batch. SIGINT "
-     "or SIGTERM ends it, after all waiting requests are answered.",
+     "POST /embed {\"inputs\": TEXT or [TEXT, ..]} gives [[..], ..]; \"normalize\": true or false replaces the model's own "
+     "setting. POST /v1/embeddings is OpenAI's: \"input\" is a text, texts, ids of tokens or lists of ids (whole sequences, as "
+     "tokenize prints them), with \"dimensions\" and \"encoding_format\". POST /rerank {\"query\": TEXT, \"texts\": [TEXT, ..]} "
+     "gives [{\"index\", \"score\"}, ..] by a model with one label, the best first; with \"documents\" it is Cohere's and Jina's "
+     "/v1/rerank or /v2/rerank. /fill-mask and /classify take \"inputs\" and give a list of what the commands print with --json. "
+     "A text that is too long gets 413; with \"truncate\": true it is cut. GET /v1/models, /health and /metrics (Prometheus). "
+     "Requests that wait run in one batch of up to --batch-tokens. SIGINT or SIGTERM ends it, after all waiting requests are "
+     "answered.",
      O(HOST) | O(PORT) | O(POOLING) | O(NORMALIZE) | O(PROMPT) | O(PROMPT_NAME) | O(TOP) | RUN_OPTIONS, 1, 1, command_serve},
 #endif
     {0},

@@ -6,7 +6,7 @@
 #include <stdint.h>
 
 enum {
-    METRIC_PATHS = 8,
+    METRIC_PATHS = 12,
     METRIC_CODES = 9, /* see metric_codes */
     METRIC_BUCKETS = 10
 };

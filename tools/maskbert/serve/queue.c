@@ -29,38 +29,37 @@ bool queue_put(struct queue *q, struct request *r)
     return fits;
 }
 
-/* Takes the first request and those for the same path out of the list, in order. */
-static struct request *take(struct queue *q, uint32_t texts)
+/* Takes the oldest request for a path, or for any if null, out of the list. */
+static struct request *take(struct queue *q, const struct route *route)
 {
-    struct request *ret = NULL, **to = &ret, **at = &q->first;
-    const struct route *route = q->first->route;
-    uint32_t taken = 0;
-    while (*at) {
-        struct request *r = *at;
-        bool fits = r->route == route && (!taken || taken + r->texts <= texts);
-        if (!fits) {
-            at = &r->next;
-            continue;
-        }
-        taken += r->texts;
-        *at = r->next;
-        *to = r;
-        to = &r->next;
-        q->count--;
-    }
-    *to = NULL;
-    q->last = at;
+    struct request **at = &q->first;
+    while (*at && route && (*at)->route != route)
+        at = &(*at)->next;
+    struct request *ret = *at;
+    if (!ret)
+        return NULL;
+    *at = ret->next;
+    if (q->last == &ret->next)
+        q->last = at;
+    ret->next = NULL;
+    q->count--;
     return ret;
 }
 
-struct request *queue_take(struct queue *q, uint32_t texts)
+struct request *queue_take(struct queue *q)
 {
-    struct request *ret = NULL;
     pthread_mutex_lock(&q->lock);
     while (!q->first && !q->closed)
         pthread_cond_wait(&q->some, &q->lock);
-    if (q->first)
-        ret = take(q, texts);
+    struct request *ret = take(q, NULL);
+    pthread_mutex_unlock(&q->lock);
+    return ret;
+}
+
+struct request *queue_take_alike(struct queue *q, const struct route *route)
+{
+    pthread_mutex_lock(&q->lock);
+    struct request *ret = take(q, route);
     pthread_mutex_unlock(&q->lock);
     return ret;
 }

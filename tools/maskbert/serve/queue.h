@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Requests that wait for the worker, first come first served. With the first one the worker takes all others
-   for the same path, up to a number of texts. */
+/* Requests that wait for the worker, first come first served. After the first one the worker takes others for the same
+   path, while their tokens fit into a batch. */
 #pragma once
 #include "tools/maskbert/serve/request.h"
 #include <pthread.h>
@@ -16,7 +16,9 @@ struct queue {
 void queue_start(struct queue *q);
 void queue_finish(struct queue *q);
 bool queue_put(struct queue *q, struct request *r); /* false: full or closed */
-/* A list linked by next, or null once the queue is closed and empty. */
-struct request *queue_take(struct queue *q, uint32_t texts);
+/* Waits for a request; null once the queue is closed and empty. */
+struct request *queue_take(struct queue *q);
+/* The oldest request for this path, or null: does not wait. */
+struct request *queue_take_alike(struct queue *q, const struct route *route);
 void queue_close(struct queue *q);
 uint32_t queue_waiting(struct queue *q);

@@ -1,13 +1,28 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* maskbert serve: a model behind HTTP until SIGINT or SIGTERM. */
+#include "masks/base/memory.h"
 #include "tools/maskbert/command.h"
 #include "tools/maskbert/serve/server.h"
 #include "tools/maskbert/session.h"
 #include <signal.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
 enum { PORT = 8080, TOP = 5 };
+
+/* The last part of the folder's path, for /v1/models; the caller frees. */
+static char *folder_name(const char *folder)
+{
+    char *whole = realpath(folder, NULL);
+    const char *last = whole ? strrchr(whole, '/') : NULL;
+    json_t *name = json_string(last && last[1] ? last + 1 : "model"); /* null: not UTF-8 */
+    char *ret = memory_text(name ? json_string_value(name) : "model");
+    json_decref(name);
+    free(whole);
+    return ret;
+}
 
 /* A folder whose sentence vectors are not supported may still have a head to serve. */
 static int read_embedding(const struct options *o, struct serving *s, struct error *e)
@@ -28,6 +43,8 @@ static int read_serving(const struct options *o, struct session *session, struct
     s->task = session->task;
     s->task.progress = NULL;
     s->top = o->top ? o->top : TOP;
+    s->name = folder_name(o->argument);
+    s->started = time(NULL);
     if (read_embedding(o, s, e) < 0)
         return -1;
     if (s->embedding.how.pooling[0] == POOLING_NONE)
@@ -80,6 +97,7 @@ int command_serve(const struct options *o)
     struct server server = {0};
     int r = serve(o, &session, &server, &e);
     embedding_finish(&server.serving.embedding);
+    free(server.serving.name);
     session_close(&session);
     return r < 0 ? command_fail(&e) : 0;
 }

@@ -5,7 +5,9 @@
    the watchman cuts it off. */
 #include "tools/maskbert/serve/server.h"
 #include "masks/base/memory.h"
+#include "tools/maskbert/serve/body.h"
 #include <errno.h>
+#include <microhttpd.h>
 #include <netdb.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -106,6 +108,7 @@ static struct request *request_new(struct server *s, struct MHD_Connection *conn
     *r = (struct request){.server = s, .connection = connection, .arrived = seconds_now()};
     r->socket = info ? info->connect_fd : -1;
     r->route = route_find(path);
+    r->openai = r->route ? r->route->openai : !strncmp(path, "/v1/", 4);
     upload_begins(r);
     return r;
 }
@@ -130,6 +133,8 @@ static void request_free(struct request *r)
     text_finish(&r->body);
     text_finish(&r->reply);
     json_decref(r->json);
+    task_finish(&r->tokens);
+    free(r->token_ids);
     free(r->text);
     free(r);
 }
@@ -174,23 +179,32 @@ static bool takes(const struct route *route, const char *method)
            (!strcmp(method, "HEAD") && !strcmp(route->method, "GET"));
 }
 
-/* What the headers alone show. */
-static void check_headers(struct request *r, const char *path, const char *method)
+static void refuse_path(struct request *r, const char *path)
+{
+    struct text list = {0};
+    for (const struct route *k = routes; k->path; k++)
+        text_add(&list, "%s%s", k == routes ? "" : k[1].path ? ", " : " or ", k->path);
+    request_refuse(r, 404, "'%.64s': %s is expected", path, text_get(&list));
+    text_finish(&list);
+}
+
+/* Refuses what the headers alone show. True if the body is too long to be read before the reply. */
+static bool check_headers(struct request *r, const char *path, const char *method)
 {
     const char *length =
         MHD_lookup_connection_value(r->connection, MHD_HEADER_KIND, "Content-Length");
+    const bool too_long = length && strtoull(length, NULL, 10) > BODY_READ;
     const char *missing = r->route ? r->route->missing(&r->server->serving) : NULL;
     if (!r->route)
-        request_refuse(
-            r, 404, "'%.64s': /embed, /fill-mask, /classify, /health or /metrics is expected",
-            path);
+        refuse_path(r, path);
     else if (!takes(r->route, method))
         request_refuse(r, 405, "%s %s: %s is expected", method, path, r->route->method);
     else if (missing)
         request_refuse(r, 404, "%s: %s", path, missing);
-    else if (length && strtoull(length, NULL, 10) > BODY_READ)
+    else if (too_long)
         request_refuse(r, 413, "a body of %.20s bytes; at most %d are expected", length,
                        BODY_LIMIT);
+    return too_long;
 }
 
 static void take_bytes(struct request *r, const char *bytes, size_t size)
@@ -214,7 +228,7 @@ static enum MHD_Result body_is_whole(struct request *r)
         r->route->get(s, &r->reply);
         return send_reply(r);
     }
-    if (!request_read(&s->serving, r) || !hold(r, r->route->reply_bytes(&s->serving, r)))
+    if (!body_read(&s->serving, r) || !hold(r, r->route->reply_bytes(&s->serving, r)))
         return send_reply(r);
     MHD_suspend_connection(r->connection);
     if (queue_put(&s->queue, r))
@@ -232,8 +246,7 @@ static enum MHD_Result handle(void *context, struct MHD_Connection *connection,
     (void)version;
     if (!r) {
         *at = r = request_new(context, connection, path);
-        check_headers(r, path, method);
-        return r->status ? send_reply(r) : MHD_YES;
+        return check_headers(r, path, method) ? send_reply(r) : MHD_YES;
     }
     if (r->expired)
         return MHD_NO;
@@ -243,25 +256,6 @@ static enum MHD_Result handle(void *context, struct MHD_Connection *connection,
         return MHD_YES;
     }
     return r->status ? send_reply(r) : body_is_whole(r);
-}
-
-/* ---- the worker ---- */
-
-static void *work(void *context)
-{
-    struct server *s = context;
-    for (struct request *first, *next; (first = queue_take(&s->queue, TEXTS_LIMIT));) {
-        uint32_t tokens = 0;
-        requests_answer(&s->serving, first, &tokens);
-        s->metrics.batches++;
-        s->metrics.tokens += tokens;
-        for (struct request *r = first; r; r = next) {
-            next = r->next;
-            s->metrics.texts += r->texts;
-            MHD_resume_connection(r->connection); /* r is the HTTP thread's again */
-        }
-    }
-    return NULL;
 }
 
 /* ---- start and stop ---- */
@@ -312,7 +306,7 @@ int server_start(struct server *s, const char *host, uint16_t *port, struct erro
         pthread_mutex_destroy(&s->lock);
         return -1;
     }
-    int code = pthread_create(&s->worker, NULL, work, s);
+    int code = pthread_create(&s->worker, NULL, server_work, s);
     code = code ? code : pthread_create(&s->watchman, NULL, watch, s);
     if (code) {
         fprintf(stderr, "maskbert: cannot start a thread: %s\n", strerror(code));

@@ -25,4 +25,7 @@ int server_start(struct server *s, const char *host, uint16_t *port, struct erro
 /* Answers what waits, refuses what comes, and ends all threads. */
 void server_stop(struct server *s);
 
+/* The worker's thread; context: the server. */
+void *server_work(void *context);
+
 void server_metrics(struct server *s, struct text *out);

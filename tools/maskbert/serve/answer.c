@@ -1,0 +1,72 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* A batch of requests for one path: tokens, then the model, then replies. */
+#include "masks/base/memory.h"
+#include "tools/maskbert/serve/replies.h"
+#include <stdlib.h>
+
+uint64_t request_tokens(const struct request *r)
+{
+    uint64_t ret = 0;
+    for (uint32_t k = 0; k < r->tokens.texts; k++)
+        ret += r->tokens.sequence[k].count;
+    return ret;
+}
+
+json_t *request_model(const struct serving *s, const struct request *r)
+{
+    json_t *own = r->options.model ? json_copy((json_t *)(uintptr_t)r->options.model) : NULL;
+    return own ? own : json_string(s->name);
+}
+
+static void refuse_long(const struct serving *s, struct request *r)
+{
+    for (uint32_t k = 0; k < r->texts && !r->options.truncate && !r->status; k++)
+        if (r->tokens.is_cut[k])
+            request_refuse(r, 413,
+                           "text %u has more than %u tokens; a shorter text or \"truncate\": "
+                           "true is expected",
+                           k, task_longest(s->engine, s->task.max_length));
+}
+
+uint64_t request_tokenize(const struct serving *s, struct request *r)
+{
+    struct error e = {0};
+    struct task_options o = s->task;
+    if (r->tokenized)
+        return request_tokens(r);
+    o.prompt = r->route->prompted ? s->embedding.prompt : (struct text_part){0};
+    r->tokenized = true;
+    if (task_prepare(s->engine, r->text, r->texts, &o, &r->tokens, &e) < 0)
+        request_refuse(r, 500, "%s", e.text);
+    else
+        refuse_long(s, r);
+    if (r->status)
+        task_finish(&r->tokens);
+    return request_tokens(r);
+}
+
+static int answer(struct serving *s, struct request *first, struct error *e)
+{
+    const struct task_batches **part = NULL;
+    struct task_batches b;
+    uint32_t parts = 0, capacity = 0;
+    for (struct request *r = first; r; r = r->next)
+        if (!r->status)
+            *MEMORY_PUSH(part, parts, capacity) = &r->tokens;
+    task_join(part, parts, &s->task, &b);
+    int code = first->route->run(s, &b, first, e);
+    task_finish(&b);
+    free(part);
+    return code;
+}
+
+void requests_answer(struct serving *s, struct request *first)
+{
+    struct error e = {0};
+    int code = answer(s, first, &e);
+    for (struct request *r = first; r; r = r->next) {
+        if (code < 0 && !r->status)
+            request_refuse(r, 500, "%s", e.text);
+        r->status = r->status ? r->status : 200;
+    }
+}
