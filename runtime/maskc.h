@@ -88,6 +88,13 @@ struct maskc_options {
        causal_lower_right has it. Without a soft mask, starts and offsets. */
     uint32_t kv_length;
     enum maskc_align align;
+    /* Tokens in another order, as `maskc order` finds it: position p holds token order[p], a permutation. The kernel file
+       has it (maskc_kernel_order). Null: none. order_length must be the mask's length. Without kv_length. */
+    const uint32_t *order;
+    uint32_t order_length;
+    /* The mask is a graph: a query sees all keys that `hops` steps or fewer reach, itself among them. */
+    int has_hops;
+    uint32_t hops;
 };
 
 /* A kernel file in memory. */

@@ -2,6 +2,7 @@
 /* The functions of maskc.h that libmaskc alone has: mask and options to a kernel file in memory. */
 #include "masks/base/file.h"
 #include "masks/base/memory.h"
+#include "masks/graph/order.h"
 #include "masks/input/load.h"
 #include "runtime/api/api.h"
 #include "runtime/compile/compile.h"
@@ -58,7 +59,12 @@ static int compile(const struct mask *m, const struct kernel_request *request,
 {
     const struct target *found[ARTIFACT_MAX_TARGETS];
     struct compile_request r = {
-        .mask = m, .request = *request, .targets = found, .machine = o->machine};
+        .mask = m,
+        .order = o->order,
+        .request = *request,
+        .targets = found,
+        .machine = o->machine,
+    };
     struct calibration *stored = NULL;
     struct error unreadable;
     uint8_t *bytes;
@@ -81,12 +87,31 @@ static int compile(const struct mask *m, const struct kernel_request *request,
     return result;
 }
 
+/* Puts the mask into the order of the options. */
+static int reorder(const struct maskc_options *o, struct mask **m, struct error *e)
+{
+    if (!o->order)
+        return 0;
+    if (o->kv_length)
+        return error_set(e, ERROR_INPUT,
+                         "order: for as many keys as queries, without kv_length");
+    if (o->order_length != (*m)->n || !order_is_permutation(o->order, (*m)->n))
+        return error_set(e, ERROR_INPUT,
+                         "order: a permutation of the mask's %u tokens is expected", (*m)->n);
+    struct mask *next = mask_permute(*m, o->order, e);
+    mask_destroy(*m);
+    *m = next;
+    return next ? 0 : -1;
+}
+
 int api_compile_mask(struct mask *m, const struct maskc_options *o, struct maskc_bytes *ret,
                      struct error *e)
 {
     const struct key_shape shape = api_key_shape(o);
     struct kernel_request request;
     int result = m ? read_request(o, &request, e) : -1;
+    if (result == 0)
+        result = reorder(o, &m, e);
     if (result == 0)
         result = key_shape_apply(&shape, o->length, &m, &request, e);
     if (result == 0)
@@ -99,8 +124,14 @@ static int compile_named(const char *name, const struct maskc_options *o,
                          struct maskc_bytes *ret, struct error *e)
 {
     const struct key_shape shape = api_key_shape(o);
-    struct mask_request request = {MASK_REQUEST_DEFAULTS, .name = name,
-                                   .n = key_shape_side(&shape, o->length), .heads = o->heads};
+    struct mask_request request = {
+        MASK_REQUEST_DEFAULTS,
+        .name = name,
+        .n = key_shape_side(&shape, o->length),
+        .heads = o->heads,
+        .has_hops = o->has_hops != 0,
+        .hops = o->hops,
+    };
     if (!name)
         return error_set(e, ERROR_INPUT, "no mask given");
     return api_compile_mask(mask_load(&request, artifact_read_mask, e), o, ret, e);

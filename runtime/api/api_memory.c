@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Masks that callers have in memory: an array of bytes, or runs of active keys. */
 #include "masks/base/memory.h"
+#include "masks/graph/graph.h"
 #include "masks/mask.h"
 #include "runtime/api/api.h"
 #include <stdlib.h>
@@ -34,12 +35,17 @@ static struct mask *mask_from_dense(const struct dense *d, struct error *e)
     return m;
 }
 
-/* `length` crops and `heads` repeats, as for a mask in a file. */
+/* `hops` takes steps, `length` crops and `heads` repeats, as for a mask in a file. */
 static struct mask *shape_mask(struct mask *m, const struct maskc_options *o, struct error *e)
 {
     struct mask *next = m;
     const struct key_shape shape = api_key_shape(o);
     const uint32_t side = key_shape_side(&shape, o->length);
+    if (m && o->has_hops) {
+        next = mask_hops(m, o->hops, e);
+        mask_destroy(m);
+        m = next;
+    }
     if (m && side && side != m->n) {
         next = mask_crop(m, side, e);
         mask_destroy(m);

@@ -148,6 +148,28 @@ class ArraysTest(Case):
         self.assertTrue(numpy.array_equal(self.kernel.mask[0], self.bits))
         self.assertTrue(maskc.show(self.kernel)._repr_png_().startswith(b"\x89PNG"))
 
+    def test_orders_and_hops(self):
+        import numpy
+        order, truth = self.random.permutation(33), self.reference(self.q, self.k, self.v, self.bits)
+        kernel = maskc.compile(self.bits, head_dim=16, order=order)
+        self.assertTrue(numpy.array_equal(kernel.order, order) and numpy.array_equal(kernel.mask[0], self.bits))
+        self.close(maskc.attention(self.q, self.k, self.v, kernel), truth)
+        step, near = numpy.eye(33, k=1, dtype=bool), sum(numpy.eye(33, k=k) for k in range(3)) > 0
+        for mask in step, "diagonal(1)":
+            kernel = maskc.compile(mask, n=33, heads=3, head_dim=16, hops=2, order=order.tolist())
+            self.assertTrue((kernel.mask == near).all() and numpy.array_equal(kernel.order, order))
+            self.close(maskc.attention(self.q, self.k, self.v, kernel), self.reference(self.q, self.k, self.v, near))
+        self.assertTrue((maskc.compile(maskc.runs.from_array(step[None, None]), head_dim=16, hops=0).mask == numpy.eye(33)).all())
+        with tempfile.TemporaryDirectory() as folder:
+            path = os.path.join(folder, "order.npy")
+            numpy.save(path, order)
+            self.assertTrue(numpy.array_equal(maskc.compile(self.bits, head_dim=16, order=path).order, order))
+        self.assertIn("mask 0", maskc.plan(step, hops=3, order=order))
+        for wrong in order[:-1], numpy.zeros(33, int), order + 1, order.astype(float), "/nowhere.npy", order[None]:
+            self.refused("order", maskc.compile, self.bits, head_dim=16, order=wrong)
+        self.refused("order", maskc.compile, "dense", n=33, kv_length=40, order=order)
+        self.refused("hops", maskc.compile, "dense", n=33, hops=-1)
+
     def test_wrong_input_is_one_line(self):
         import numpy
         q, k, v, a = self.q, self.k, self.v, maskc.attention

@@ -39,7 +39,8 @@ class Options(Versioned):
                 ("transform", c_int), ("lambda", c_float), ("dropout", c_int),
                 ("forward_only", c_int), ("length", c_uint32), ("heads", c_uint32),
                 ("machine", c_char_p), ("cache_dir", c_char_p), ("soft", c_int), ("unused", c_uint32),
-                ("kv_heads", c_uint32), ("kv_length", c_uint32), ("align", c_int)]
+                ("kv_heads", c_uint32), ("kv_length", c_uint32), ("align", c_int),
+                ("order", POINTER(c_uint32)), ("order_length", c_uint32), ("has_hops", c_int), ("hops", c_uint32)]
 
 
 class Bytes(ctypes.Structure):

@@ -15,7 +15,7 @@ from ctypes import byref, c_void_p
 from . import _library as library
 from ._library import Error
 from .arguments import count_of, dtype_number, encoded, number_of, optional_count, path_of, text_of, transform_of
-from .masks import mask_argument
+from .masks import mask_argument, order_array
 from .runs import Runs
 
 DTYPES = ("f32", "bf16", "f16")  # by their number in enum maskc_dtype
@@ -166,7 +166,7 @@ def named_gpu(target):
 def compile(mask, n: int | None = None, heads: int | None = None, head_dim: int = 64, dtype="float32",
             transform: str = "softmax", dropout: bool = False, bias: str | None = None, target: str = "cpu", *,
             forward_only: bool = False, kv_heads: int | None = None, kv_length: int | None = None, align: str | None = None,
-            machine: str | None = None, cache_dir: str | None = None, device: str | None = None) -> Kernel:
+            machine: str | None = None, cache_dir: str | None = None, device: str | None = None, order=None, hops: int | None = None) -> Kernel:
     """Compiles a mask and loads the kernel.
 
     mask: what the command line takes (an expression, a gallery name, a file), a bool array [n, n], [H, n, n] or
@@ -178,7 +178,9 @@ def compile(mask, n: int | None = None, heads: int | None = None, head_dim: int 
     forward_only: no backward pass. kv_heads: heads of k and v where they are fewer, a divisor of q's; each query head keeps a
     mask of its own. kv_length: keys, where they are not as many as the queries n; the mask then has the larger length.
     align: the smaller side stands at the mask's "start" or "end"; at the end query i stands at i + kv_length - n. machine,
-    cache_dir: as in struct maskc_options. device: where the kernel is loaded, as in Kernel(); by default the GPU that the
+    cache_dir: as in struct maskc_options. order: whole numbers [n], or the ORDER.npy of `maskc order`: position p of the kernel holds
+    token order[p]; attention() still takes tensors in the order of tokens. hops: the mask is a graph, in which a query sees all
+    that this many steps or fewer reach, itself among them. device: where the kernel is loaded, as in Kernel(); by default the GPU that the
     target names.
     """
     number, lam = transform_of(transform)
@@ -189,6 +191,11 @@ def compile(mask, n: int | None = None, heads: int | None = None, head_dim: int 
         soft=number_of(SOFTS, "bias", bias), kv_heads=optional_count("kv_heads", kv_heads),
         kv_length=optional_count("kv_length", kv_length), align=number_of(ALIGNS, "align", align), **{"lambda": lam})
     encoded("device", device)
+    ordered = order_array(order)  # lives until the call is over
+    if ordered is not None:
+        options.order, options.order_length = ctypes.cast(ordered.ctypes.data, ctypes.POINTER(ctypes.c_uint32)), len(ordered)
+    if hops is not None:
+        options.has_hops, options.hops = 1, count_of("hops", hops, least=0)
     made = library.Bytes()
     text, bits = mask_argument(mask, max(n, kv_length) if n and kv_length else n, heads)
     if text is not None:
@@ -232,14 +239,27 @@ def shape_words(n, heads):
             for word in (option, str(count_of(name, value)))]
 
 
+def order_words(order, folder):
+    """Options of the program."""
+    array = order_array(order)
+    if array is None:
+        return []
+    import numpy
+    path = os.path.join(folder, "order.npy")
+    numpy.save(path, array.astype(numpy.int64))
+    return ["--order", path]
+
+
 def plan(mask, n: int | None = None, heads: int | None = None, *, head_dim: int = 64, dtype="float32", target: str = "cpu",
-         batch: int = 1, threads: int | None = None, machine: str | None = None, json_: bool = False):
-    """What `maskc plan` prints of a mask; nothing is compiled. json_: the same as a dict."""
+         batch: int = 1, threads: int | None = None, machine: str | None = None, json_: bool = False, order=None, hops: int | None = None):
+    """What `maskc plan` prints of a mask; nothing is compiled. json_: the same as a dict. order, hops: as compile() has them."""
     words = ["--dtype", DTYPES[dtype_number(dtype)], "--head-dim", str(count_of("head_dim", head_dim)),
              "--target", text_of("target", target), "--batch", str(count_of("batch", batch))]
     words += shape_words(n, heads)
     words += [] if threads is None else ["--threads", str(count_of("threads", threads))]
     words += [] if machine is None else ["--machine", text_of("machine", machine)]
+    words += [] if hops is None else ["--hops", str(count_of("hops", hops, least=0))]
     with tempfile.TemporaryDirectory(prefix="maskc-") as folder:
+        words += order_words(order, folder)
         out = run_program("plan", *words, *(["--json"] if json_ else []), "--", as_argument(mask, n, heads, folder))
     return json.loads(out) if json_ else out

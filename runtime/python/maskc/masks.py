@@ -45,6 +45,30 @@ def mask_argument(mask, n=None, heads=None):
     return None, dense_array(mask)
 
 
+def order_array(order):
+    """None, or uint32 [n] of a list, an array or a .npy file. Whether it is a permutation is the library's to say."""
+    if order is None:
+        return None
+    try:
+        import numpy
+    except ImportError:
+        raise Error(3, "an order needs numpy") from None
+    if isinstance(order, (str, os.PathLike)):
+        try:
+            order = numpy.load(path_of("order", order), allow_pickle=False)
+        except (OSError, ValueError) as e:
+            raise Error(2, f"order: {e}".split("\n", 1)[0]) from None
+    if is_torch(order):
+        check_dense("order", order)
+        order = order.detach().cpu()
+    array = numpy.asarray(order)
+    if array.ndim != 1 or array.dtype.kind not in "iu" or not array.size:
+        raise Error(2, f"order: {array.dtype} {list(array.shape)}; whole numbers [n] are expected")
+    if array.min() < 0 or array.max() >= array.size:
+        raise Error(2, f"order: numbers of 0 to {array.size - 1}, each once, are expected")
+    return numpy.ascontiguousarray(array, dtype=numpy.uint32)
+
+
 def mask_file(text):
     """Several lines of the mask language are a file to the library."""
     with LOCK:
