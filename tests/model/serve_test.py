@@ -108,10 +108,10 @@ class Load:
         connection = http.client.HTTPConnection("127.0.0.1", self.server.port, timeout=60)
         while time.monotonic() < self.deadline:
             chosen = [draw.randrange(len(self.texts)) for _ in range(draw.choice((1, 1, 1, 4)))]
+            path, key = draw.choice((("/embed", "inputs"), ("/v1/embeddings", "input")))
             begin = time.monotonic()
             try:
-                connection.request("POST", "/embed",
-                                   json.dumps({"inputs": [self.texts[k] for k in chosen]}))
+                connection.request("POST", path, json.dumps({key: [self.texts[k] for k in chosen]}))
                 answer = connection.getresponse()
                 content = answer.read()
             except (OSError, http.client.HTTPException) as e:
@@ -125,7 +125,8 @@ class Load:
     def note(self, status, content, chosen, seconds):
         right = status == 200
         if right:
-            for k, vector in zip(chosen, json.loads(content)):
+            said = json.loads(content)
+            for k, vector in zip(chosen, [x["embedding"] for x in said["data"]] if isinstance(said, dict) else said, strict=True):
                 far = max(abs(a - b) for a, b in zip(vector, self.vectors[k]))
                 right = right and far < 1e-4 * max(map(abs, self.vectors[k]))
         with self.lock:
