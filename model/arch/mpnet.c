@@ -7,32 +7,32 @@
 
 /* clang-format off */
 static const struct arch_class classes[] = {
-    {"MPNetModel",                     PART_ENCODER, 0, false},
-    {"MPNetForMaskedLM",               PART_ENCODER | PART_MLM, 0, false},
+    {"MPNetModel",                     PART_ENCODER,                                 0, false},
+    {"MPNetForMaskedLM",               PART_ENCODER | PART_MLM,                      0, false},
     {"MPNetForSequenceClassification", PART_ENCODER | PART_POOLER | PART_CLASSIFIER, 0, true},
     {"MPNetForMultipleChoice",         PART_ENCODER | PART_POOLER | PART_CLASSIFIER, 1, false},
-    {"MPNetForTokenClassification",    PART_ENCODER | PART_CLASSIFIER, 0, false},
-    {"MPNetForQuestionAnswering",      PART_ENCODER | PART_SPAN, 0, false},
+    {"MPNetForTokenClassification",    PART_ENCODER | PART_CLASSIFIER,               0, false},
+    {"MPNetForQuestionAnswering",      PART_ENCODER | PART_SPAN,                     0, false},
     {0},
 };
 
 static const struct arch_size sizes[] = {
-    {"vocab_size",              AT(vocabulary),   1, 1 << 22, false},
-    {"hidden_size",             AT(hidden),       1, 1 << 16, false},
-    {"num_hidden_layers",       AT(layers),       1, 4096,    false},
-    {"num_attention_heads",     AT(heads),        1, 4096,    false},
-    {"intermediate_size",       AT(intermediate), 1, 1 << 18, false},
-    {"max_position_embeddings", AT(positions),    1, 1 << 20, false},
-    {"num_labels",              AT(labels),       1, 1 << 20, false},
-    {"relative_attention_num_buckets", AT(relative), RELATIVE_ROWS, 1 << 16, false},
+    {"vocab_size",                     AT(vocabulary),   1,             1 << 22, false},
+    {"hidden_size",                    AT(hidden),       1,             1 << 16, false},
+    {"num_hidden_layers",              AT(layers),       1,             4096,    false},
+    {"num_attention_heads",            AT(heads),        1,             4096,    false},
+    {"intermediate_size",              AT(intermediate), 1,             1 << 18, false},
+    {"max_position_embeddings",        AT(positions),    1,             1 << 20, false},
+    {"num_labels",                     AT(labels),       1,             1 << 20, false},
+    {"relative_attention_num_buckets", AT(relative),     RELATIVE_ROWS, 1 << 16, false},
     {0},
 };
 
 static const struct arch_real reals[] = {
-    {"layer_norm_eps",               AT(layer_norm_eps),     0, 1},
-    {"initializer_range",            AT(initializer_range),  0, 1e6},
-    {"hidden_dropout_prob",          AT(hidden_dropout),     0, 1},
-    {"attention_probs_dropout_prob", AT(attention_dropout),  0, 1},
+    {"layer_norm_eps",               AT(layer_norm_eps),    0, 1},
+    {"initializer_range",            AT(initializer_range), 0, 1e6},
+    {"hidden_dropout_prob",          AT(hidden_dropout),    0, 1},
+    {"attention_probs_dropout_prob", AT(attention_dropout), 0, 1},
     {0},
 };
 
@@ -48,8 +48,8 @@ static const struct arch_prefix prefixes[] = {
 };
 
 static const struct arch_rename renames[] = {
-    {"LayerNorm.gamma",              "LayerNorm.weight",     false}, /* TensorFlow's checkpoints */
-    {"LayerNorm.beta",               "LayerNorm.bias",       false},
+    {"LayerNorm.gamma",      "LayerNorm.weight", false}, /* TensorFlow's checkpoints */
+    {"LayerNorm.beta",       "LayerNorm.bias",   false},
     {"lm_head.decoder.bias", "lm_head.bias",     true},  /* the same tensor twice */
     {0},
 };
@@ -57,29 +57,29 @@ static const struct arch_rename renames[] = {
 static const char *const buffers[] = {"embeddings.position_ids", NULL};
 
 static const struct parameter_row before[] = {
-    {PARAMETER_WORDS,            "embeddings.word_embeddings.weight",       "VH", PART_ENCODER, VALUE_NORMAL_PAD, true},
-    {PARAMETER_POSITIONS,        "embeddings.position_embeddings.weight",   "PH", PART_ENCODER, VALUE_NORMAL_PAD, true},
-    {PARAMETER_EMBEDDINGS_GAIN,  "embeddings.LayerNorm.weight",             "H",  PART_ENCODER, VALUE_ONE,        false},
-    {PARAMETER_EMBEDDINGS_SHIFT, "embeddings.LayerNorm.bias",               "H",  PART_ENCODER, VALUE_ZERO,       false},
-    {PARAMETER_RELATIVE, "encoder.relative_attention_bias.weight",          "RA", PART_ENCODER, VALUE_NORMAL,     false},
+    {PARAMETER_WORDS,            "embeddings.word_embeddings.weight",      "VH", PART_ENCODER, VALUE_NORMAL_PAD, true},
+    {PARAMETER_POSITIONS,        "embeddings.position_embeddings.weight",  "PH", PART_ENCODER, VALUE_NORMAL_PAD, true},
+    {PARAMETER_EMBEDDINGS_GAIN,  "embeddings.LayerNorm.weight",            "H",  PART_ENCODER, VALUE_ONE,        false},
+    {PARAMETER_EMBEDDINGS_SHIFT, "embeddings.LayerNorm.bias",              "H",  PART_ENCODER, VALUE_ZERO,       false},
+    {PARAMETER_RELATIVE,         "encoder.relative_attention_bias.weight", "RA", PART_ENCODER, VALUE_NORMAL,     false},
     {0},
 }, in_layer[] = {
-    {PARAMETER_QUERY_WEIGHT,  "attention.attn.q.weight",       "HH", PART_ENCODER, VALUE_NORMAL, true},
-    {PARAMETER_QUERY_BIAS,    "attention.attn.q.bias",         "H",  PART_ENCODER, VALUE_ZERO,   false},
-    {PARAMETER_KEY_WEIGHT,    "attention.attn.k.weight",         "HH", PART_ENCODER, VALUE_NORMAL, true},
-    {PARAMETER_KEY_BIAS,      "attention.attn.k.bias",           "H",  PART_ENCODER, VALUE_ZERO,   false},
-    {PARAMETER_VALUE_WEIGHT,  "attention.attn.v.weight",       "HH", PART_ENCODER, VALUE_NORMAL, true},
-    {PARAMETER_VALUE_BIAS,    "attention.attn.v.bias",         "H",  PART_ENCODER, VALUE_ZERO,   false},
-    {PARAMETER_OUTPUT_WEIGHT, "attention.attn.o.weight",     "HH", PART_ENCODER, VALUE_NORMAL, true},
-    {PARAMETER_OUTPUT_BIAS,   "attention.attn.o.bias",       "H",  PART_ENCODER, VALUE_ZERO,   false},
+    {PARAMETER_QUERY_WEIGHT,  "attention.attn.q.weight",    "HH", PART_ENCODER, VALUE_NORMAL, true},
+    {PARAMETER_QUERY_BIAS,    "attention.attn.q.bias",      "H",  PART_ENCODER, VALUE_ZERO,   false},
+    {PARAMETER_KEY_WEIGHT,    "attention.attn.k.weight",    "HH", PART_ENCODER, VALUE_NORMAL, true},
+    {PARAMETER_KEY_BIAS,      "attention.attn.k.bias",      "H",  PART_ENCODER, VALUE_ZERO,   false},
+    {PARAMETER_VALUE_WEIGHT,  "attention.attn.v.weight",    "HH", PART_ENCODER, VALUE_NORMAL, true},
+    {PARAMETER_VALUE_BIAS,    "attention.attn.v.bias",      "H",  PART_ENCODER, VALUE_ZERO,   false},
+    {PARAMETER_OUTPUT_WEIGHT, "attention.attn.o.weight",    "HH", PART_ENCODER, VALUE_NORMAL, true},
+    {PARAMETER_OUTPUT_BIAS,   "attention.attn.o.bias",      "H",  PART_ENCODER, VALUE_ZERO,   false},
     {PARAMETER_OUTPUT_GAIN,   "attention.LayerNorm.weight", "H",  PART_ENCODER, VALUE_ONE,    false},
     {PARAMETER_OUTPUT_SHIFT,  "attention.LayerNorm.bias",   "H",  PART_ENCODER, VALUE_ZERO,   false},
-    {PARAMETER_INNER_WEIGHT,  "intermediate.dense.weight",         "IH", PART_ENCODER, VALUE_NORMAL, true},
-    {PARAMETER_INNER_BIAS,    "intermediate.dense.bias",           "I",  PART_ENCODER, VALUE_ZERO,   false},
-    {PARAMETER_OUTER_WEIGHT,  "output.dense.weight",               "HI", PART_ENCODER, VALUE_NORMAL, true},
-    {PARAMETER_OUTER_BIAS,    "output.dense.bias",                 "H",  PART_ENCODER, VALUE_ZERO,   false},
-    {PARAMETER_OUTER_GAIN,    "output.LayerNorm.weight",           "H",  PART_ENCODER, VALUE_ONE,    false},
-    {PARAMETER_OUTER_SHIFT,   "output.LayerNorm.bias",             "H",  PART_ENCODER, VALUE_ZERO,   false},
+    {PARAMETER_INNER_WEIGHT,  "intermediate.dense.weight",  "IH", PART_ENCODER, VALUE_NORMAL, true},
+    {PARAMETER_INNER_BIAS,    "intermediate.dense.bias",    "I",  PART_ENCODER, VALUE_ZERO,   false},
+    {PARAMETER_OUTER_WEIGHT,  "output.dense.weight",        "HI", PART_ENCODER, VALUE_NORMAL, true},
+    {PARAMETER_OUTER_BIAS,    "output.dense.bias",          "H",  PART_ENCODER, VALUE_ZERO,   false},
+    {PARAMETER_OUTER_GAIN,    "output.LayerNorm.weight",    "H",  PART_ENCODER, VALUE_ONE,    false},
+    {PARAMETER_OUTER_SHIFT,   "output.LayerNorm.bias",      "H",  PART_ENCODER, VALUE_ZERO,   false},
     {0},
 }, after[] = {
     {PARAMETER_POOLER_WEIGHT,     "pooler.dense.weight",        "HH", PART_POOLER,     VALUE_NORMAL, true,  FOR_OTHERS},
