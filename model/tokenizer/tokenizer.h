@@ -4,6 +4,7 @@
    tokenization.py. */
 #pragma once
 #include "masks/base/error.h"
+#include "masks/base/text.h"
 #include "model/tokenizer/added.h"
 #include "model/tokenizer/base/vocabulary.h"
 #include "model/tokenizer/base/words.h"
@@ -60,6 +61,10 @@ const char *tokenizer_kind_name(const struct tokenizer *t);
 /* True for a token that goes on with the word of the token before it: of WordPiece one that begins with "##", else one that
    is no added token and does not begin with a blank (U+0120 or U+2581). */
 bool tokenizer_follows(const struct tokenizer *t, uint32_t token_id);
+
+/* Appends the text that a piece of BPE or unigram stands for, a blank before a word included. A part of a character is
+   U+FFFD. Other pieces and added tokens are appended as they are. */
+void tokenizer_piece(const struct tokenizer *t, uint32_t token_id, struct text *ret);
 
 struct token_span {
     uint32_t begin, end; /* bytes of the own part of the text; 0, 0 for [CLS] and [SEP] */

@@ -180,12 +180,52 @@ static void older_files_of_roberta_are_read(void **state)
     tokenizer_destroy(t);
 }
 
+/* Bytes of GPT-2's alphabet, blanks of both kinds, a part of a character, and what stays as it is. */
+static void pieces_are_readable(void **state)
+{
+    static const char bytes[] =
+        "{" BYTES POST ", \"model\": {\"type\": \"BPE\", \"vocab\": {\"<s>\": 0, \"\xc4\xa0"
+        "ad\": 1, \"</s>\": 2, \"\xc3\x83\xc2\xa9\": 3, \"\xc3\x83\": 4, \"\xc4\x8a\": 5, "
+        "\"\xe2\x96\x81\": 6}, \"merges\": []}}";
+    static const char blanks[] =
+        "{" POST
+        ", \"model\": {\"type\": \"Unigram\", \"unk_id\": 1, \"vocab\": [[\"<s>\", 0], "
+        "[\"<unk>\", 0], [\"</s>\", 0], [\"\xe2\x96\x81"
+        "ad\", -1], [\"ad\", -1], [\"\xe2\x96\x81\", -2]]}}";
+    static const struct {
+        const char *json;
+        uint32_t token_id;
+        const char *text;
+    } pieces[] = {
+        {bytes, 0, "<s>"},      {bytes, 1, " ad"},
+        {bytes, 3, "\xc3\xa9"}, {bytes, 4, "\xef\xbf\xbd"},
+        {bytes, 5, "\n"},       {bytes, 6, " "},
+        {bytes, 99, ""},        {blanks, 1, "<unk>"},
+        {blanks, 3, " ad"},     {blanks, 4, "ad"},
+        {blanks, 5, " "},
+    };
+    (void)state;
+    for (size_t k = 0; k < sizeof pieces / sizeof *pieces; k++) {
+        struct error e = {0};
+        struct text text = {0};
+        struct tokenizer *t =
+            tokenizer_parse(pieces[k].json, strlen(pieces[k].json), TOKENIZER_HF, &e);
+        if (!t)
+            fail_msg("%s", e.text);
+        tokenizer_piece(t, pieces[k].token_id, &text);
+        assert_string_equal(text_get(&text), pieces[k].text);
+        text_finish(&text);
+        tokenizer_destroy(t);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(parts_are_refused_by_name),
         cmocka_unit_test(google_is_wordpiece_only),
         cmocka_unit_test(older_files_of_roberta_are_read),
+        cmocka_unit_test(pieces_are_readable),
     };
     return cmocka_run_group_tests_name("kinds of tokenizers", tests, model_begin, model_end);
 }

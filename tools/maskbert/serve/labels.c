@@ -47,7 +47,7 @@ size_t words_bytes(const struct serving *s, const struct request *r)
             at += 6;
         }
     }
-    return masks * (s->top * (size_t)160 + 512) + r->texts * (size_t)32;
+    return masks * (s->top * (size_t)320 + 512) + r->texts * (size_t)32;
 }
 
 static json_t *one_fill(void *context, uint32_t text)

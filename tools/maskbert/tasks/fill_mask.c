@@ -19,13 +19,20 @@ static void print_json(const struct session *s, const struct task_gaps *g)
     }
 }
 
+/* Without the blank before it. */
+static const char *word_of(const struct session *s, uint32_t token_id, struct text *buffer)
+{
+    const char *text = result_text(s->engine, token_id, buffer);
+    return *text == ' ' && text[1] ? text + 1 : text;
+}
+
 static void print_text(const struct session *s, const struct task_gaps *g)
 {
     struct text buffer = {0};
     for (uint32_t k = 0; k < g->gaps; k++) {
         printf("%u:%u", g->gap[k].text + 1, g->gap[k].token);
         for (uint32_t w = 0; w < g->top; w++)
-            printf("  %s %.4f", result_token(s->engine, g->gap[k].word[w].token_id, &buffer),
+            printf("  %s %.4f", word_of(s, g->gap[k].word[w].token_id, &buffer),
                    (double)g->gap[k].word[w].probability);
         printf("\n");
     }

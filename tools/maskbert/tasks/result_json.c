@@ -11,6 +11,13 @@ const char *result_token(const struct engine *g, uint32_t token_id, struct text 
     return text_get(buffer);
 }
 
+const char *result_text(const struct engine *g, uint32_t token_id, struct text *buffer)
+{
+    text_finish(buffer);
+    tokenizer_piece(g->tokenizer, token_id, buffer);
+    return buffer->length ? text_get(buffer) : result_token(g, token_id, buffer);
+}
+
 static struct token_span span_of(const struct task_batches *b, uint32_t text, uint32_t token)
 {
     return b->span[b->sequence[text].token_ids - b->token_ids + token];
@@ -23,14 +30,17 @@ static json_t *gap_json(const struct engine *g, const struct task_batches *b,
 {
     struct token_span span = span_of(b, gap->text, gap->token);
     json_t *words = json_array();
-    struct text buffer = {0};
+    struct text token = {0}, text = {0};
     for (uint32_t k = 0; k < top; k++) {
         const struct task_word *w = &gap->word[k];
-        json_array_append_new(words, json_pack("{s:I, s:s, s:f}", "id", (json_int_t)w->token_id,
-                                               "word", result_token(g, w->token_id, &buffer),
-                                               "probability", (double)w->probability));
+        json_array_append_new(words,
+                              json_pack("{s:I, s:s, s:s, s:f}", "id", (json_int_t)w->token_id,
+                                        "word", result_token(g, w->token_id, &token), "text",
+                                        result_text(g, w->token_id, &text), "probability",
+                                        (double)w->probability));
     }
-    text_finish(&buffer);
+    text_finish(&token);
+    text_finish(&text);
     return json_pack("{s:i, s:[ii], s:o}", "token", (int)gap->token, "offset", (int)span.begin,
                      (int)span.end, "words", words);
 }
