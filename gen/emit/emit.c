@@ -194,10 +194,16 @@ void source_configure(struct source *source, const struct target *t,
     family_launch(t, c, &source->launch);
 }
 
+static bool is_header_of(const char *name, const char *folder)
+{
+    const size_t length = strlen(name);
+    return !strncmp(name, folder, strlen(folder)) && !strcmp(name + length - 2, ".h");
+}
+
 struct source *encoder_ops_source(const struct encoder_ops_features *f)
 {
-    static const char *const shared[] = {"abi.h", "cuda/common/device.h"};
-    const char *entry = "encoder_ops/encoder_ops.cu";
+    static const char *const shared[] = {"abi.h", "cuda/common/device.h", "philox.h"};
+    const char *entry = f->trains ? "train_ops/train_ops.cu" : "encoder_ops/encoder_ops.cu";
     struct emitted *s = memory_new(1, sizeof *s);
     struct text header = {0};
     text_add(&header,
@@ -208,10 +214,11 @@ struct source *encoder_ops_source(const struct encoder_ops_features *f)
     s->source.config_header = text_take(&header);
     add_template(s, find_template(entry));
     add_file(s, "kernel_config.h", s->source.config_header);
-    for (size_t k = 0; k < sizeof shared / sizeof *shared; k++)
+    for (size_t k = 0; k < sizeof shared / sizeof *shared - !f->trains; k++)
         add_template(s, find_template(shared[k]));
     for (const struct source_file *k = templates_embedded; k->name; k++)
-        if (!strncmp(k->name, "encoder_ops/", strlen("encoder_ops/")) && strcmp(k->name, entry))
+        if (is_header_of(k->name, "encoder_ops/") ||
+            (f->trains && is_header_of(k->name, "train_ops/")))
             add_template(s, k);
     s->source.files = s->files;
     return &s->source;

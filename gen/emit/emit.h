@@ -33,11 +33,12 @@ struct source *emit_source(const struct target *t, const struct kernel_config *c
    template files. */
 void source_configure(struct source *s, const struct target *t, const struct kernel_config *c);
 
-/* The row kernels of a model (templates/encoder_ops): what its matrix products leave to do, for CUDA targets. The
-   launch record is empty; templates/encoder_ops/args.h says how they are launched. */
+/* The row kernels of a model (templates/encoder_ops), or those of its training (templates/train_ops): what its matrix
+   products leave to do, for CUDA targets. The launch record is empty; args.h of each folder says how they are launched. */
 struct encoder_ops_features {
     enum abi_dtype dtype; /* ABI_F32 or ABI_BF16 */
     uint32_t hidden;      /* length of a row, 1 or more */
+    bool trains;          /* those of training */
 };
 struct source *encoder_ops_source(const struct encoder_ops_features *f);
 void source_destroy(struct source *s);

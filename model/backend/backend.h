@@ -26,6 +26,7 @@ struct backend_options {
     enum element dtype;
     uint32_t hidden;
     bool outline; /* weights are counted and have no memory; nothing can be run */
+    bool trains;
 };
 
 /* How the backend wants the feed forward. */

@@ -85,7 +85,10 @@ static int open_backend(const struct engine_options *o, struct engine *g, struct
 {
     struct encoder *c = g->encoder;
     struct backend_options options = {
-        .dtype = o->dtype, .hidden = g->config.hidden, .outline = g->outline};
+        .dtype = o->dtype,
+        .hidden = g->config.hidden,
+        .outline = g->outline,
+        .trains = g->trains};
     const struct backend *b =
         o->backend ? o->backend : backend_find(o->device, &options.ordinal, e);
     if (b && g->trains && !b->training)

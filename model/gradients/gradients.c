@@ -2,6 +2,7 @@
 /* Checks a request, then has the engine's backend compute it. */
 #include "model/gradients/gradients.h"
 #include "masks/base/memory.h"
+#include "model/arch/arch.h"
 #include "model/backend/training.h"
 #include "model/engine/encoder.h"
 #include <math.h>
@@ -191,6 +192,28 @@ int gradients_compute(const struct gradients_request *r, struct gradients_worksp
     int result = w->backend->training->compute(r, w->memory, loss, e);
     omp_set_num_threads(before);
     return result;
+}
+
+static void raise(uint32_t *most, uint32_t x)
+{
+    *most = x > *most ? x : *most;
+}
+
+struct gradients_sizes gradients_sizes_of(const struct gradients_request *r)
+{
+    const struct train_batch *b = r->batch;
+    const bool shared = r->engine->config.arch->pooler == POOLER_SHARED;
+    struct gradients_sizes s = {
+        .sequences = b->sequences, .tokens = b->tokens, .recompute = r->recompute};
+    for (uint32_t k = 0; k < b->targets; k++) {
+        const struct train_target *t = &b->target[k];
+        raise(t->head == TARGET_WORDS ? &s.words : &s.labels, t->count);
+        if (target_form(t->head)->pooled || (t->head != TARGET_WORDS && shared))
+            raise(&s.pooled, t->count);
+    }
+    for (uint32_t k = 0; k < b->sequences; k++)
+        raise(&s.longest, b->list[k].count);
+    return s;
 }
 
 char *gradients_identity(const struct engine *g)

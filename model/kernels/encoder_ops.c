@@ -16,7 +16,7 @@ const char *const encoder_op_entries[ENCODER_OPS] = {
 
 static struct source *source_of(const struct encoder_ops_shape *s)
 {
-    const struct encoder_ops_features f = {(enum abi_dtype)s->dtype, s->hidden};
+    const struct encoder_ops_features f = {(enum abi_dtype)s->dtype, s->hidden, s->trains};
     return encoder_ops_source(&f);
 }
 

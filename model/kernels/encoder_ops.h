@@ -6,6 +6,7 @@
 #include "runtime/maskc.h"
 #include "templates/abi.h"
 #include "templates/encoder_ops/args.h"
+#include <stdbool.h>
 
 enum encoder_op {
     ENCODER_OP_EMBED,
@@ -23,6 +24,7 @@ extern const char *const encoder_op_entries[ENCODER_OPS]; /* their kernels' name
 struct encoder_ops_shape {
     enum maskc_dtype dtype; /* MASKC_F32 or MASKC_BF16 */
     uint32_t hidden;        /* length of a row, 1 or more */
+    bool trains;            /* the kernels of training, train_ops.h */
 };
 /* Machine code for that GPU, compiled or from maskc's cache; a zero follows, as it may be text. The caller
    frees it. Null with *e set. */

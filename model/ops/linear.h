@@ -48,3 +48,14 @@ struct norm {
     float eps;
     float *gain, *shift; /* [size] */
 };
+
+/* dW[o, i] += sum over rows of dY[row, o] X[row, i], in f32. dY [rows, out] and X [rows, in] are of one type, f32 or
+   bf16, contiguous or with a row stride. */
+struct weight_gradient {
+    uint32_t in, out, rows;
+    enum element type;
+    const void *dy, *x;
+    uint64_t dy_row, x_row; /* elements from row to row */
+    float *dw;
+    uint64_t dw_row;
+};

@@ -43,6 +43,13 @@ void subjects_are_far(void)
     is_far = true;
 }
 
+static const char *on;
+
+void subjects_are_on(const char *device)
+{
+    on = device;
+}
+
 void subject_begin(struct train_subject *s, const struct subject_options *o)
 {
     struct error e = {0};
@@ -52,6 +59,7 @@ void subject_begin(struct train_subject *s, const struct subject_options *o)
                                            .dtype = o->dtype,
                                            .threads = o->threads,
                                            .backend = is_far ? far_backend() : NULL,
+                                           .device = on,
                                            .parts = o->parts ? o->parts : usual,
                                            .trains = true,
                                            .dropout = true};

@@ -30,6 +30,8 @@ struct subject_options {
 
 /* Engines run on far_backend() (tests/train/far_memory.h) from here on. */
 void subjects_are_far(void);
+/* Engines run on that device from here on; null: the CPU. */
+void subjects_are_on(const char *device);
 
 /* The model of random_model(), which is there. Subjects of one seed have the same batch. */
 void subject_begin(struct train_subject *s, const struct subject_options *o);

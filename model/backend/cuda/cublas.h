@@ -15,3 +15,5 @@ enum { CUBLAS_WORKSPACE_BYTES = 32 << 20 }; /* of a stream; what NVIDIA advises 
 /* struct gpu_driver's product, in the current context. */
 int cublas_product(struct cublas *c, const struct gpu_stream *s, const struct gpu_product *p,
                    bool *ret_fused, struct error *e);
+int cublas_weight_gradient(struct cublas *c, const struct gpu_stream *s,
+                           const struct weight_gradient *w, struct error *e);

@@ -28,13 +28,15 @@ enum {
     LT_COMPUTE_32F = 68,
     LT_TRANSPOSE = 1, /* CUBLAS_OP_T */
     LT_DESC_TRANSA = 3,
+    LT_DESC_TRANSB = 4,
     LT_DESC_EPILOGUE = 7,
     LT_DESC_BIAS_POINTER = 8,
     LT_EPILOGUE_DEFAULT = 1,
     LT_EPILOGUE_BIAS = 4,
     LT_EPILOGUE_RELU_BIAS = 6,
     LT_EPILOGUE_GELU_BIAS = 36, /* the tanh form */
-    LT_PREFERENCE_MAX_WORKSPACE_BYTES = 1
+    LT_PREFERENCE_MAX_WORKSPACE_BYTES = 1,
+    LT_PREFERENCE_MIN_ALIGNMENT_BYTES = 5 /* of A; 6: of B, 7: of C, 8: of D */
 };
 
 /* clang-format off */

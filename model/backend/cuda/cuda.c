@@ -12,8 +12,8 @@ enum { BLOCKS_OF_PROCESSOR = 16 }; /* that run at once, of ROWS_THREADS threads 
 
 struct gpu {
     struct cuda_context context;
-    struct cu_module *module;
-    struct cu_function *op[ENCODER_OPS];
+    struct cu_module *module, *training; /* training: or null */
+    struct cu_function *op[ENCODER_OPS], *train_op[TRAIN_OPS];
     uint32_t most_blocks;
     struct cublas *cublas;
 };
@@ -24,21 +24,41 @@ struct recording {
 
 /* ---- opening ---- */
 
+static struct cu_module *load_module(const struct encoder_ops_shape *shape, bool trains,
+                                     int ordinal, struct error *e)
+{
+    const struct encoder_ops_shape of = {shape->dtype, shape->hidden, trains};
+    struct cu_module *ret = NULL;
+    uint8_t *image = encoder_ops_image(&of, ordinal, e);
+    if (!image)
+        return NULL;
+    int r = CALL(cuModuleLoadDataEx, &ret, image, 0, NULL, NULL);
+    free(image);
+    return r < 0 ? NULL : ret;
+}
+
+static int load_training(struct gpu *g, const struct encoder_ops_shape *shape, int ordinal,
+                         struct error *e)
+{
+    int r = 0;
+    g->training = load_module(shape, true, ordinal, e);
+    for (int k = 0; k < TRAIN_OPS && g->training && r == 0; k++)
+        r = CALL(cuModuleGetFunction, &g->train_op[k], g->training,
+                 train_op_entry((enum train_op)k));
+    return g->training ? r : -1;
+}
+
 static int load_ops(struct gpu *g, const struct encoder_ops_shape *shape, int ordinal,
                     struct error *e)
 {
-    int processors = cuda_attribute(CU_MULTIPROCESSOR_COUNT, g->context.device);
-    uint8_t *image = encoder_ops_image(shape, ordinal, e);
-    if (!image)
-        return -1;
-    int r = CALL(cuModuleLoadDataEx, &g->module, image, 0, NULL, NULL);
-    free(image);
-    if (r < 0)
-        g->module = NULL;
-    for (int k = 0; k < ENCODER_OPS && r == 0; k++)
-        r = CALL(cuModuleGetFunction, &g->op[k], g->module, encoder_op_entries[k]);
+    int processors = cuda_attribute(CU_MULTIPROCESSOR_COUNT, g->context.device), r = 0;
     g->most_blocks = (uint32_t)(processors > 0 ? processors : 1) * BLOCKS_OF_PROCESSOR;
-    return r;
+    g->module = load_module(shape, false, ordinal, e);
+    for (int k = 0; k < ENCODER_OPS && g->module && r == 0; k++)
+        r = CALL(cuModuleGetFunction, &g->op[k], g->module, encoder_op_entries[k]);
+    if (!g->module || r < 0)
+        return -1;
+    return shape->trains ? load_training(g, shape, ordinal, e) : 0;
 }
 
 static void close(struct gpu *g)
@@ -47,6 +67,8 @@ static void close(struct gpu *g)
     cublas_destroy(g->cublas);
     if (g->module)
         cuda_driver()->cuModuleUnload(g->module);
+    if (g->training)
+        cuda_driver()->cuModuleUnload(g->training);
     cuda_try_leave(entered);
     cuda_context_close(&g->context);
     free(g);
@@ -163,19 +185,52 @@ static int product(const struct gpu *g, struct gpu_stream *s, const struct gpu_p
     return r;
 }
 
-static int run_op(const struct gpu *g, struct gpu_stream *s, enum encoder_op op,
-                  const struct rows_args *args, uint64_t blocks, struct error *e)
+static int weight_gradient(const struct gpu *g, struct gpu_stream *s,
+                           const struct weight_gradient *w, struct error *e)
 {
-    unsigned grid = blocks < g->most_blocks ? (unsigned)blocks : g->most_blocks;
-    void *arguments[] = {(void *)(uintptr_t)args};
+    if (cuda_enter(&g->context, e) < 0)
+        return -1;
+    int r = cublas_weight_gradient(g->cublas, s, w, e);
+    cuda_leave();
+    return r;
+}
+
+/* A kernel of ROWS_THREADS threads, over as many blocks as run at once. */
+struct launch {
+    struct cu_function *function;
+    const void *args;
+    uint64_t blocks;
+    unsigned shared;
+};
+
+_Static_assert((int)TRAIN_THREADS == (int)ROWS_THREADS, "one size of blocks");
+
+static int launch(const struct gpu *g, struct gpu_stream *s, const struct launch *l,
+                  struct error *e)
+{
+    unsigned grid = l->blocks < g->most_blocks ? (unsigned)l->blocks : g->most_blocks;
+    void *arguments[] = {(void *)(uintptr_t)l->args};
     if (!grid)
         return 0;
     if (cuda_enter(&g->context, e) < 0)
         return -1;
-    int r = CALL(cuLaunchKernel, g->op[op], grid, 1, 1, ROWS_THREADS, 1, 1, 0, s->handle,
-                 arguments, NULL);
+    int r = CALL(cuLaunchKernel, l->function, grid, 1, 1, ROWS_THREADS, 1, 1, l->shared,
+                 s->handle, arguments, NULL);
     cuda_leave();
     return r;
+}
+
+static int run_op(const struct gpu *g, struct gpu_stream *s, enum encoder_op op,
+                  const struct rows_args *args, uint64_t blocks, struct error *e)
+{
+    return launch(g, s, &(struct launch){g->op[op], args, blocks, 0}, e);
+}
+
+static int run_train(const struct gpu *g, struct gpu_stream *s, enum train_op op,
+                     const struct train_args *args, struct error *e)
+{
+    const uint64_t blocks = train_op_blocks(op, args);
+    return launch(g, s, &(struct launch){g->train_op[op], args, blocks, TRAIN_SHARED}, e);
 }
 
 /* ---- graphs ---- */
@@ -239,6 +294,8 @@ const struct gpu_driver gpu_driver_cuda = {
     .wait = wait,
     .product = product,
     .run_op = run_op,
+    .weight_gradient = weight_gradient,
+    .run_train = run_train,
     .record = record,
     .record_end = record_end,
     .replay = replay,
@@ -260,4 +317,5 @@ const struct backend backend_cuda = {
     .head = gpu_head,
     .mean = gpu_mean,
     .workspace_finish = gpu_workspace_finish,
+    .training = &gpu_training,
 };

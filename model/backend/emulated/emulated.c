@@ -11,26 +11,38 @@
 enum { MOST_BLOCKS = 4 };
 
 struct gpu {
-    struct emulated_text *ops;
+    struct emulated_text *ops, *training; /* training: or null */
 };
-
-static struct gpu *open(int ordinal, const struct encoder_ops_shape *shape, struct error *e)
-{
-    char *text = encoder_ops_text(shape);
-    struct emulated_text *ops = emulated_open(text, "the encoder ops", e);
-    (void)ordinal;
-    free(text);
-    if (!ops)
-        return NULL;
-    struct gpu *g = memory_new(1, sizeof *g);
-    g->ops = ops;
-    return g;
-}
 
 static void close(struct gpu *g)
 {
     emulated_close(g->ops);
+    emulated_close(g->training);
     free(g);
+}
+
+static struct emulated_text *open_ops(const struct encoder_ops_shape *shape, bool trains,
+                                      struct error *e)
+{
+    const struct encoder_ops_shape of = {shape->dtype, shape->hidden, trains};
+    char *text = encoder_ops_text(&of);
+    struct emulated_text *ops =
+        emulated_open(text, trains ? "the kernels of training" : "the encoder ops", e);
+    free(text);
+    return ops;
+}
+
+static struct gpu *open(int ordinal, const struct encoder_ops_shape *shape, struct error *e)
+{
+    struct gpu *g = memory_new(1, sizeof *g);
+    (void)ordinal;
+    g->ops = open_ops(shape, false, e);
+    if (g->ops && shape->trains)
+        g->training = open_ops(shape, true, e);
+    if (g->ops && (g->training || !shape->trains))
+        return g;
+    close(g);
+    return NULL;
 }
 
 static int stream_open(const struct gpu *g, struct gpu_stream *s, struct error *e)
@@ -101,6 +113,8 @@ static void multiply_column(const struct gpu_product *p, uint32_t column, const 
     elements_to_f32(s->x, weight + (uint64_t)column * s->in * element_bytes(s->x), s->in, row);
     for (uint32_t r = 0; r < p->rows; r++) {
         float sum = dot(x + (uint64_t)r * s->in, row, s->in);
+        if (p->adds)
+            sum += ((const float *)p->y)[(uint64_t)r * s->out + column];
         elements_from_f32(s->y, &sum, 1,
                           y + ((uint64_t)r * s->out + column) * element_bytes(s->y));
     }
@@ -126,6 +140,35 @@ static int product(const struct gpu *g, struct gpu_stream *stream, const struct 
     return 0;
 }
 
+/* Row o of dW. `row` is scratch for [in] elements. */
+static void add_gradient_row(const struct weight_gradient *w, uint32_t o, float *row)
+{
+    const uint64_t size = element_bytes(w->type);
+    float *dw = w->dw + o * w->dw_row, dy;
+    for (uint64_t r = 0; r < w->rows; r++) {
+        elements_to_f32(w->type, (const uint8_t *)w->dy + (r * w->dy_row + o) * size, 1, &dy);
+        elements_to_f32(w->type, (const uint8_t *)w->x + r * w->x_row * size, w->in, row);
+#pragma omp simd
+        for (uint32_t k = 0; k < w->in; k++)
+            dw[k] += dy * row[k];
+    }
+}
+
+static int weight_gradient(const struct gpu *g, struct gpu_stream *s,
+                           const struct weight_gradient *w, struct error *e)
+{
+    (void)g, (void)s, (void)e;
+#pragma omp parallel
+    {
+        float *row = memory_new(w->in, sizeof *row);
+#pragma omp for
+        for (uint32_t o = 0; o < w->out; o++)
+            add_gradient_row(w, o, row);
+        free(row);
+    }
+    return 0;
+}
+
 /* ---- encoder ops ---- */
 
 static int run_op(const struct gpu *g, struct gpu_stream *s, enum encoder_op op,
@@ -135,6 +178,16 @@ static int run_op(const struct gpu *g, struct gpu_stream *s, enum encoder_op op,
                                        ROWS_THREADS, 0};
     (void)s;
     return emulated_run(g->ops, encoder_op_entries[op], args, &grid, e);
+}
+
+static int run_train(const struct gpu *g, struct gpu_stream *s, enum train_op op,
+                     const struct train_args *args, struct error *e)
+{
+    const uint64_t blocks = train_op_blocks(op, args);
+    const struct emulated_grid grid = {blocks < MOST_BLOCKS ? (uint32_t)blocks : MOST_BLOCKS,
+                                       TRAIN_THREADS, TRAIN_SHARED};
+    (void)s;
+    return blocks ? emulated_run(g->training, train_op_entry(op), args, &grid, e) : 0;
 }
 
 const struct gpu_driver gpu_driver_emulated = {
@@ -150,6 +203,8 @@ const struct gpu_driver gpu_driver_emulated = {
     .wait = wait,
     .product = product,
     .run_op = run_op,
+    .weight_gradient = weight_gradient,
+    .run_train = run_train,
 };
 
 const struct backend backend_emulated = {
@@ -169,4 +224,5 @@ const struct backend backend_emulated = {
     .head = gpu_head,
     .mean = gpu_mean,
     .workspace_finish = gpu_workspace_finish,
+    .training = &gpu_training,
 };

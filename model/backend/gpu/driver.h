@@ -8,6 +8,7 @@
    what a stream is given runs in order. */
 #pragma once
 #include "model/kernels/encoder_ops.h"
+#include "model/kernels/train_ops.h"
 #include "model/ops/linear.h"
 
 /* Zeroed: not open. */
@@ -26,12 +27,13 @@ struct gpu_product {
     const void *x; /* [rows, in] */
     void *y;       /* [rows, out] */
     bool fuse;
+    bool adds; /* y += x W^T; y is f32, and nothing is fused */
 };
 
 struct gpu_driver {
     bool rounds_up; /* batches are rounded up to few sizes, and recordings are kept of these */
 
-    /* Null with *e set. */
+    /* ops->trains: the kernels of training are loaded beside those of inference. Null with *e set. */
     struct gpu *(*open)(int ordinal, const struct encoder_ops_shape *ops, struct error *e);
     void (*close)(struct gpu *g);
     int (*stream_open)(const struct gpu *g, struct gpu_stream *s, struct error *e);
@@ -56,6 +58,11 @@ struct gpu_driver {
                    bool *ret_fused, struct error *e);
     int (*run_op)(const struct gpu *g, struct gpu_stream *s, enum encoder_op op,
                   const struct rows_args *args, uint64_t blocks, struct error *e);
+    /* Of a driver that was opened to train. */
+    int (*weight_gradient)(const struct gpu *g, struct gpu_stream *s,
+                           const struct weight_gradient *w, struct error *e);
+    int (*run_train)(const struct gpu *g, struct gpu_stream *s, enum train_op op,
+                     const struct train_args *args, struct error *e);
 
     /* Null where rounds_up is false. From record on nothing runs, until record_end returns what was
        recorded (null with *e set; it is then forgotten). */

@@ -126,7 +126,7 @@ int gpu_encode(const struct encode_request *r, struct error *e)
                          .workspace = r->workspace,
                          .memory = gpu_workspace_of(r->engine, r->workspace, e),
                          .seconds = r->workspace->seconds};
-    if (!p.memory)
+    if (!p.memory || gpu_wait_for_training(r->engine->encoder->state, e) < 0)
         return -1;
     p.size = size_of(&p);
     if (grow(&p, e) < 0)

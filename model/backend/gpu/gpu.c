@@ -15,20 +15,31 @@ struct backend_state *gpu_open(const struct backend *b, const struct backend_opt
                                struct error *e)
 {
     const struct encoder_ops_shape ops = {o->dtype == ELEMENT_BF16 ? MASKC_BF16 : MASKC_F32,
-                                          o->hidden};
+                                          o->hidden, o->trains};
     struct gpu *gpu = b->driver->open(o->ordinal, &ops, e);
     if (!gpu)
         return NULL;
     struct backend_state *s = memory_new(1, sizeof *s);
     s->driver = b->driver;
     s->gpu = gpu;
-    return s;
+    s->dtype = o->dtype;
+    if (!o->trains || b->driver->stream_open(gpu, &s->stream, e) == 0) {
+        s->trains = o->trains;
+        return s;
+    }
+    gpu_close(s);
+    return NULL;
 }
 
 void gpu_close(struct backend_state *s)
 {
     if (!s)
         return;
+    struct error ignored;
+    if (s->trains) {
+        s->driver->wait(s->gpu, &s->stream, &ignored);
+        s->driver->stream_close(s->gpu, &s->stream);
+    }
     for (uint32_t k = 0; k < s->n_kept; k++)
         s->driver->release(s->gpu, s->kept[k]);
     s->driver->close(s->gpu);
@@ -53,6 +64,7 @@ static void *keep_bytes(struct backend_state *s, const void *bytes, uint64_t siz
     if (!p)
         return NULL;
     *MEMORY_PUSH(s->kept, s->n_kept, s->kept_capacity) = p;
+    s->kept_bytes += size;
     return s->driver->send(s->gpu, &none, p, bytes, size, e) < 0 ? NULL : p;
 }
 
@@ -60,7 +72,8 @@ void *gpu_keep(struct backend_state *s, enum element type, const float *value, u
                struct error *e)
 {
     void *bytes = memory_new(count, element_bytes(type));
-    elements_from_f32(type, value, count, bytes);
+    if (value)
+        elements_from_f32(type, value, count, bytes);
     void *p = keep_bytes(s, bytes, count * element_bytes(type), e);
     free(bytes);
     return p;
@@ -82,4 +95,9 @@ int gpu_pack(struct backend_state *s, const struct linear_shape *shape, const fl
         return -1;
     *ret = l;
     return 0;
+}
+
+int gpu_wait_for_training(struct backend_state *s, struct error *e)
+{
+    return s->trains ? s->driver->wait(s->gpu, &s->stream, e) : 0;
 }

@@ -3,13 +3,21 @@
 #pragma once
 #include "model/backend/backend.h"
 #include "model/backend/gpu/driver.h"
+#include "model/backend/training.h"
 
 struct backend_state {
     const struct gpu_driver *driver;
     struct gpu *gpu;
     void **kept; /* the weights */
     uint32_t n_kept, kept_capacity;
+    uint64_t kept_bytes;
+    enum element dtype;
+    bool trains;
+    struct gpu_stream stream; /* of training: arrays, passes and the optimiser, in order */
 };
+
+/* Training over a driver (gpu/train/). */
+extern const struct training_backend gpu_training;
 
 /* ---- struct backend's functions ---- */
 
@@ -25,4 +33,6 @@ int gpu_encode(const struct encode_request *r, struct error *e);
 int gpu_fetch(const struct engine *g, struct engine_workspace *w, struct error *e);
 int gpu_head(const struct head_request *r, struct error *e);
 int gpu_mean(const struct engine *g, struct engine_workspace *w, float *ret, struct error *e);
+/* Weights may still be on their way to where inference reads them. */
+int gpu_wait_for_training(struct backend_state *s, struct error *e);
 void gpu_workspace_finish(struct backend_workspace *m);

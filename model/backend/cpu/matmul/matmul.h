@@ -66,17 +66,7 @@ uint64_t matmul_weights_bytes(const struct matmul *m);
 int matmul_repack(struct matmul *m, const struct linear *l, const struct weight_view *weight,
                   const float *bias, struct error *e);
 
-/* dW[o, i] += sum over rows of dY[row, o] X[row, i], in f32. dY [rows, out] and X [rows, in] are of one type, f32 or
-   bf16, contiguous or with a row stride. */
-struct weight_gradient {
-    uint32_t in, out, rows;
-    enum element type;
-    const void *dy, *x;
-    uint64_t dy_row, x_row; /* elements from row to row */
-    float *dw;
-    uint64_t dw_row;
-};
-/* Does a list of them, divided among the threads by blocks of dW. Sums go over GRADIENT_ROWS rows at a time, in order:
+/* Does a list of weight gradients, divided among the threads by blocks of dW. Sums go over GRADIENT_ROWS rows at a time, in order:
    the same bits for any number of threads, and for a batch cut at a multiple of GRADIENT_ROWS. */
 enum { GRADIENT_ROWS = 512 };
 uint64_t matmul_gradient_bytes(uint32_t threads); /* that it works in, but for the library's */

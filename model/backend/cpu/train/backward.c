@@ -3,15 +3,14 @@
    layer's weights, and back to the layer's input. */
 #include "model/backend/cpu/train/backward.h"
 #include "model/arch/arch.h"
+#include "model/gradients/linear_gradients.h"
 #include <string.h>
 
 /* ---- shared ---- */
 
 float *backward_gradient(const struct cpu_batch *p, enum parameter_id id, uint32_t layer)
 {
-    const struct train_state *s = p->training->backward->request->state;
-    const struct piece *piece = train_state_piece(s, id, layer);
-    return piece ? s->gradient + piece->first : NULL;
+    return train_state_gradient(p->training->backward->request->state, id, layer);
 }
 
 void backward_add_panels(const struct cpu_batch *p, const float *sums, uint64_t step,

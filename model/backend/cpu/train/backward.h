@@ -4,14 +4,9 @@
    then added in the order of panels: the same bits for any number of threads. */
 #pragma once
 #include "model/backend/cpu/forward/cpu_batch.h"
+#include "model/base/arena.h"
 #include "model/gradients/gradients.h"
 
-/* Arrays one after another; base null: only their sizes are counted. */
-struct arena {
-    uint8_t *base;
-    uint64_t used;
-};
-void *arena_take(struct arena *a, uint64_t bytes); /* null where there is no base */
 /* Rows of a panel: a function of the number of tokens alone. */
 uint32_t training_panel(uint32_t tokens);
 

@@ -16,9 +16,6 @@ struct labels {
     struct target_loss *loss;
 };
 
-/* The losses of the target's logits are added to *loss; the logits become their gradient. */
-void labels_find_loss(const struct labels *n);
-
 /* Do they go through the pooler, or what all heads share? */
 bool labels_are_pooled(const struct labels *n);
 /* Rows from this one on whose mean is read: those of its sequence where means are pooled, else itself. */

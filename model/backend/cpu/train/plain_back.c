@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The way back through the operations of forward/plain.h. Sums over rows are a panel's own, added in the order of panels. */
-#include "masks/base/memory.h"
 #include "model/backend/cpu/forward/plain.h"
 #include "model/backend/cpu/train/backward.h"
+#include "model/gradients/linear_gradients.h"
 #include <stdlib.h>
 #include <string.h>
 
@@ -60,49 +60,14 @@ static void add_bias_sums(const struct cpu_batch *p, const struct op_parameters 
 
 /* ---- weights ---- */
 
-/* Matrix m of the parameters, head h of it; heads that are not padded are one. */
-static struct weight_gradient gradient_of(const struct cpu_batch *p,
-                                          const struct op_parameters *o,
-                                          const struct linear_shape *s, uint32_t m, uint32_t h)
-{
-    const struct attention *a = &p->c->attention;
-    const bool whole = a->padded_dim == a->head_dim, out = o->heads == OP_HEADS_OUT,
-               in = o->heads == OP_HEADS_IN;
-    const uint64_t at = (uint64_t)h * a->head_dim;
-    const uint32_t columns = s->out / o->matrices,
-                   row = in ? a->heads * a->head_dim : s->in; /* of the parameter */
-    const uint64_t before = o->whole ? (uint64_t)m * a->heads * a->head_dim * row : 0;
-    return (struct weight_gradient){
-        .in = in && !whole ? a->head_dim : s->in,
-        .out = out && !whole ? a->head_dim : columns,
-        .dy_row = s->out,
-        .x_row = s->in,
-        .dw = backward_gradient(p, o->weight + (o->whole ? 0 : 2 * m), o->layer) + before +
-              (out ? at * row : at),
-        .dw_row = row,
-    };
-}
-
 static int weight_gradients(const struct cpu_batch *p, const struct op_parameters *o,
                             const struct linear_shape *s, const void *x, const void *dy,
                             struct error *e)
 {
-    const struct attention *a = &p->c->attention;
-    const bool padded = o->heads != OP_NO_HEADS && a->padded_dim != a->head_dim;
-    const uint32_t heads = padded ? a->heads : 1;
-    struct weight_gradient *list = memory_new((size_t)o->matrices * heads, sizeof *list);
-    uint32_t n = 0;
-    for (uint32_t m = 0; m < o->matrices; m++)
-        for (uint32_t h = 0; h < heads; h++) {
-            struct weight_gradient *g = &list[n++];
-            const uint64_t at = (uint64_t)h * a->padded_dim, matrix = s->out / o->matrices * m;
-            *g = gradient_of(p, o, s, m, h);
-            g->rows = p->tokens;
-            g->type = p->g->dtype;
-            g->dy = cpu_batch_row(p, (void *)(uintptr_t)dy, 1,
-                                  matrix + (o->heads == OP_HEADS_OUT ? at : 0));
-            g->x = cpu_batch_row(p, (void *)(uintptr_t)x, 1, o->heads == OP_HEADS_IN ? at : 0);
-        }
+    const struct linear_gradients l = {
+        p->training->backward->request->state, &p->c->attention, o, s, p->tokens, x, dy};
+    uint32_t n;
+    struct weight_gradient *list = linear_gradients_list(&l, &n);
     int r = matmul_weight_gradients(p->c->state->matmul, list, n, p->g->threads, e);
     free(list);
     return r;

@@ -29,30 +29,6 @@ void cpu_training_destroy(struct backend_training *m)
 
 /* ---- memory ---- */
 
-static void raise(uint32_t *most, uint32_t x)
-{
-    *most = x > *most ? x : *most;
-}
-
-static struct gradients_sizes sizes_of(const struct gradients_request *r)
-{
-    const struct train_batch *b = r->batch;
-    struct gradients_sizes s = {.sequences = b->sequences,
-                                .tokens = b->tokens,
-                                .read = tail_rows(b),
-                                .recompute = r->recompute};
-    for (uint32_t k = 0; k < b->targets; k++) {
-        const struct train_target *t = &b->target[k];
-        raise(t->head == TARGET_WORDS ? &s.words : &s.labels, t->count);
-        if (target_form(t->head)->pooled ||
-            (t->head != TARGET_WORDS && r->engine->config.arch->pooler == POOLER_SHARED))
-            raise(&s.pooled, t->count);
-    }
-    for (uint32_t k = 0; k < b->sequences; k++)
-        raise(&s.longest, b->list[k].count);
-    return s;
-}
-
 static void grow(struct buffer *b, struct arena *a)
 {
     buffer_grow(&b->data, &b->bytes, a->used);
@@ -209,7 +185,7 @@ int cpu_train(const struct gradients_request *r, struct backend_training *m,
               struct batch_loss *loss, struct error *e)
 {
     const struct engine *g = r->engine;
-    const struct gradients_sizes s = sizes_of(r);
+    struct gradients_sizes s = gradients_sizes_of(r);
     struct backward b = {.request = r};
     struct training t = make_training(r, m);
     struct tape tape;
@@ -225,6 +201,7 @@ int cpu_train(const struct gradients_request *r, struct backend_training *m,
                           .tokens = s.tokens,
                           .longest = s.longest,
                           .memory = &m->panels};
+    s.read = tail_rows(r->batch);
     t.backward = &b;
     lay_out(m, g, &s, &tape, &b);
     const struct trained_bias relative = relative_bias(&p);

@@ -4,6 +4,7 @@
    sum over rows in order: the same bits for any number of threads. */
 #include "model/arch/arch.h"
 #include "model/backend/cpu/train/labels.h"
+#include "model/gradients/label_losses.h"
 
 /* Rows from which on threads share the work; elements of the weight that a thread takes at a time. */
 enum { SHARED_ROWS = 256, WEIGHT_BLOCK = 64 };
@@ -90,6 +91,14 @@ static void find_logits(const struct labels *n)
 #pragma omp parallel for if (shared(n))
     for (uint32_t row = 0; row < n->target->count; row++)
         row_logits(n, row);
+}
+
+/* The logits become their gradient. */
+static void find_loss(const struct labels *n)
+{
+    const struct label_logits l = {n->b->request->batch, n->target, n->target_weight, n->count,
+                                   n->b->labels.logits};
+    label_losses(&l, n->loss);
 }
 
 /* dx of a row. */
@@ -204,6 +213,6 @@ int train_labels(const struct cpu_batch *p, const struct backward *b, uint32_t t
     if (read_rows(&n, e) < 0)
         return -1;
     find_logits(&n);
-    labels_find_loss(&n);
+    find_loss(&n);
     return r->loss_only ? 0 : back(&n, e);
 }

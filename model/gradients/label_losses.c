@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Losses over the logits of a target, and their gradients in place. One thread, in the order of rows: there are few
-   logits. */
-#include "model/backend/cpu/train/labels.h"
+#include "model/gradients/label_losses.h"
 #include <math.h>
 
 /* Logits z[0], z[step], .. of which `right` is the right one. */
@@ -42,7 +40,7 @@ static double cross_entropy(const struct choice *c, double weight)
 }
 
 /* The row among these whose label has the bit. */
-static uint32_t row_with(const struct labels *n, struct target_rows rows, uint32_t bit)
+static uint32_t row_with(const struct label_logits *n, struct target_rows rows, uint32_t bit)
 {
     uint32_t k = rows.first;
     while (!(n->target->label[k] & bit))
@@ -50,58 +48,61 @@ static uint32_t row_with(const struct labels *n, struct target_rows rows, uint32
     return k - rows.first;
 }
 
-static void add_choice(const struct labels *n, const struct choice *c)
+static void add_choice(const struct label_logits *n, const struct choice *c,
+                       struct target_loss *loss)
 {
-    n->loss->right += is_right(c);
-    n->loss->sum += cross_entropy(c, n->target_weight);
+    loss->right += is_right(c);
+    loss->sum += cross_entropy(c, n->weight);
 }
 
-static void add_square(const struct labels *n, uint32_t row, double *z)
+static void add_square(const struct label_logits *n, uint32_t row, double *z,
+                       struct target_loss *loss)
 {
     const double d = *z - (double)n->target->value[row];
-    n->loss->sum += d * d;
-    *z = n->target_weight * 2 * d;
+    loss->sum += d * d;
+    *z = n->weight * 2 * d;
 }
 
-static void add_span(const struct labels *n, struct target_rows rows, double *z)
+static void add_span(const struct label_logits *n, struct target_rows rows, double *z,
+                     struct target_loss *loss)
 {
     const uint32_t count = rows.end - rows.first;
-    const struct choice start = {z, count, n->count, row_with(n, rows, 1)},
-                        end = {z + 1, count, n->count, row_with(n, rows, 2)};
-    n->loss->right += is_right(&start) && is_right(&end);
-    n->loss->sum += (cross_entropy(&start, n->target_weight / 2) +
-                     cross_entropy(&end, n->target_weight / 2)) /
+    const struct choice start = {z, count, n->labels, row_with(n, rows, 1)},
+                        end = {z + 1, count, n->labels, row_with(n, rows, 2)};
+    loss->right += is_right(&start) && is_right(&end);
+    loss->sum += (cross_entropy(&start, n->weight / 2) +
+                     cross_entropy(&end, n->weight / 2)) /
                     2;
 }
 
-static void add_loss(const struct labels *n, struct target_rows rows)
+static void add_loss(const struct label_logits *n, struct target_rows rows,
+                     struct target_loss *loss)
 {
-    double *z = n->b->labels.logits + (uint64_t)rows.first * n->count;
+    double *z = n->logits + (uint64_t)rows.first * n->labels;
     switch (n->target->loss) {
     case LOSS_LABELS:
-        add_choice(n, &(struct choice){z, n->count, 1, n->target->label[rows.first]});
+        add_choice(n, &(struct choice){z, n->labels, 1, n->target->label[rows.first]}, loss);
         break;
     case LOSS_SQUARE:
-        add_square(n, rows.first, z);
+        add_square(n, rows.first, z, loss);
         break;
     case LOSS_CHOICE:
-        add_choice(n, &(struct choice){z, rows.end - rows.first, 1, row_with(n, rows, 1)});
+        add_choice(n, &(struct choice){z, rows.end - rows.first, 1, row_with(n, rows, 1)}, loss);
         break;
     case LOSS_SPAN:
-        add_span(n, rows, z);
+        add_span(n, rows, z, loss);
         break;
     }
 }
 
-void labels_find_loss(const struct labels *n)
+void label_losses(const struct label_logits *n, struct target_loss *loss)
 {
-    const struct train_batch *b = n->b->request->batch;
-    const uint32_t places = train_target_places(b, n->target);
+    const uint32_t places = train_target_places(n->batch, n->target);
     for (uint32_t k = 0; k < places; k++) {
-        const struct target_rows rows = train_target_rows(b, n->target, k);
+        const struct target_rows rows = train_target_rows(n->batch, n->target, k);
         if (rows.first == rows.end)
             continue;
-        add_loss(n, rows);
-        n->loss->count++;
+        add_loss(n, rows, loss);
+        loss->count++;
     }
 }

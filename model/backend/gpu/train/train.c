@@ -1,0 +1,171 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* A pass forward and backward on a driver: what is refused, memory, the graph over its tape, heads. */
+#include "model/backend/gpu/train/train.h"
+#include "masks/base/memory.h"
+#include "masks/base/text.h"
+#include "model/arch/arch.h"
+#include "runtime/load/load.h"
+#include <stdlib.h>
+
+enum { LINE = 256 }; /* what products like best */
+
+struct backend_training *gpu_training_new(const struct engine *g)
+{
+    struct backend_training *m = memory_new(1, sizeof *m);
+    m->layer = memory_new(g->config.layers, sizeof *m->layer);
+    m->ops.state = g->encoder->state;
+    m->ops.stream = g->encoder->state->stream;
+    return m;
+}
+
+void gpu_training_destroy(struct backend_training *m)
+{
+    const struct backend_state *s = m->ops.state;
+    struct error ignored;
+    s->driver->wait(s->gpu, &m->ops.stream, &ignored);
+    s->driver->release(s->gpu, m->device);
+    free(m->stage.word);
+    free(m->layer);
+    free(m);
+}
+
+/* ---- what it takes ---- */
+
+static int refuse(const struct gradients_request *r, struct error *e)
+{
+    const struct model_config *m = &r->engine->config;
+    const char *device = r->engine->device;
+    if (m->local || m->relative)
+        return error_set(e, ERROR_UNAVAILABLE,
+                         "%s does not train models with %s: the CPU does (--device cpu)",
+                         device, m->local ? "rotated positions" : "biases of scores");
+    if (m->mean_pooling)
+        return error_set(e, ERROR_UNAVAILABLE,
+                         "%s does not train models that pool means: the CPU does (--device cpu)",
+                         device);
+    return 0;
+}
+
+/* Where attention's workspace, then the stage, lie behind the arrays. */
+static void *lay_out(struct op_batch *p, struct arena *a)
+{
+    gpu_train_lay_out(p, a);
+    const struct attention_call call = gpu_train_attention_call(p, 0);
+    p->attention_bytes = attention_workspace(&p->c->attention, &call);
+    p->attention = arena_take(a, p->attention_bytes);
+    return arena_take(a, p->memory->stage.count * sizeof *p->memory->stage.word);
+}
+
+static int grow(struct backend_training *m, struct backend_state *s, uint64_t bytes,
+                struct error *e)
+{
+    if (m->bytes >= bytes)
+        return 0;
+    if (s->driver->wait(s->gpu, &s->stream, e) < 0)
+        return -1;
+    s->driver->release(s->gpu, m->device);
+    m->bytes = 0;
+    m->device = s->driver->allocate(s->gpu, bytes, e);
+    if (!m->device)
+        return -1;
+    m->bytes = bytes;
+    return s->driver->clear(s->gpu, &s->stream, m->device, bytes, e);
+}
+
+/* All arrays are measured, the memory is made so large, and they are laid out there. */
+static int prepare(struct op_batch *p, struct error *e)
+{
+    struct backend_state *s = p->state;
+    struct arena a = {.line = LINE};
+    gpu_train_stage(p);
+    lay_out(p, &a);
+    if (grow(p->memory, s, a.used, e) < 0)
+        return -1;
+    a = (struct arena){p->memory->device, 0, LINE};
+    void *stage = lay_out(p, &a);
+    p->staged = stage;
+    return s->driver->send(s->gpu, &s->stream, stage, p->memory->stage.word,
+                           p->memory->stage.count * sizeof *p->memory->stage.word, e);
+}
+
+/* ---- forward and backward ---- */
+
+static int run_targets(struct op_batch *p, struct batch_loss *loss, struct error *e)
+{
+    const struct train_batch *b = p->request->batch;
+    for (uint32_t k = 0; k < b->targets; k++) {
+        const bool words = b->target[k].head == TARGET_WORDS;
+        if (b->target[k].count &&
+            (words ? gpu_train_words : gpu_train_labels)(p, k, loss, e) < 0)
+            return -1;
+    }
+    return 0;
+}
+
+static int run(struct op_batch *p, struct batch_loss *loss, struct error *e)
+{
+    const struct graph graph = {p->g, &gpu_train_ops, p, &p->tape};
+    const uint64_t stream = (uint64_t)p->sizes.tokens * p->g->config.hidden * sizeof(float);
+    if (graph_forward(&graph, e) < 0)
+        return -1;
+    if (p->request->loss_only)
+        return run_targets(p, loss, e);
+    if (p->state->driver->clear(p->state->gpu, &p->state->stream, p->back.stream, stream, e) <
+            0 ||
+        run_targets(p, loss, e) < 0)
+        return -1;
+    return graph_backward(&graph, &p->back, e);
+}
+
+int gpu_train(const struct gradients_request *r, struct backend_training *m,
+              struct batch_loss *loss, struct error *e)
+{
+    struct op_batch p = {.request = r,
+                         .g = r->engine,
+                         .c = r->engine->encoder,
+                         .state = r->engine->encoder->state,
+                         .memory = m,
+                         .sizes = gradients_sizes_of(r)};
+    struct error ignored;
+    if (refuse(r, e) < 0 || prepare(&p, e) < 0)
+        return -1;
+    int result = run(&p, loss, e);
+    /* The next pass writes to the stage: nobody may read it then. */
+    return p.state->driver->wait(p.state->gpu, &p.state->stream, result < 0 ? &ignored : e) < 0
+               ? -1
+               : result;
+}
+
+int gpu_training_memory(const struct engine *g, const struct gradients_sizes *s,
+                        struct gradients_memory *ret, struct error *e)
+{
+    struct backend_training m = {.layer = memory_new(g->config.layers, sizeof *m.layer)};
+    struct op_batch p = {
+        .g = g, .c = g->encoder, .state = g->encoder->state, .memory = &m, .sizes = *s};
+    const struct attention_call call = {
+        .sequences = s->sequences, .longest = s->longest, .tokens = s->tokens};
+    struct arena a = {.line = LINE};
+    (void)e;
+    gpu_train_lay_out(&p, &a);
+    free(m.layer);
+    *ret = (struct gradients_memory){
+        .activations = a.used,
+        .attention = attention_workspace(&g->encoder->attention, &call),
+        .weights = g->encoder->state->kept_bytes,
+    };
+    return 0;
+}
+
+char *gpu_training_identity(const struct engine *g)
+{
+    struct text t = {0};
+    text_add(&t, "%s; %s", g->device, g->encoder->attention.kernel->target->name);
+    return text_take(&t);
+}
+
+void gpu_training_attention(const struct backend_training *m, struct gradients_array *ret)
+{
+    (void)m;
+    for (int k = 0; k < GRADIENTS_ATTENTION_ARRAYS; k++)
+        ret[k] = (struct gradients_array){0};
+}

@@ -1,0 +1,144 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Inside training on a driver. All of it runs on the backend's one stream, in order. Gradients flow as f32 [T, H], the
+   stream of graph.h; what a product takes is of the engine's dtype. */
+#pragma once
+#include "model/backend/gpu/workspace.h"
+#include "model/base/arena.h"
+#include "model/gradients/gradients.h"
+#include "model/graph/graph.h"
+
+/* Rows of a target that are worked on together: their logits are that many times the vocabulary. */
+enum { WORDS_CHUNK = 1024 };
+
+/* Lists of 32-bit words that a pass reads, sent at once. */
+struct stage {
+    uint32_t *word;
+    uint32_t count, capacity;
+};
+uint32_t stage_add(struct stage *s, const void *words, uint64_t count); /* where it begins */
+
+/* Rows to be added up by what they are of, in two steps: pieces of at most SEGMENT_ROWS rows of one target, then the pieces
+   of each target. Places in the stage. */
+enum { SEGMENT_ROWS = 64 };
+struct segments {
+    uint32_t pieces, targets;
+    uint32_t from, begin;              /* [rows], [pieces + 1] */
+    uint32_t begin_of_target, target; /* [targets + 1], [targets] */
+};
+
+/* Of a target of the batch. */
+struct staged_target {
+    uint32_t row, label; /* [count] each */
+    uint32_t place;      /* [count][2] */
+};
+
+struct inputs {
+    uint32_t number, position, type; /* [T] each */
+    uint32_t place;                  /* [T][2] */
+    uint32_t offsets, sample;        /* [sequences + 1], [sequences] */
+    struct segments words, positions, types;
+    struct staged_target target[TARGETS_MOST];
+};
+
+/* Masked rows, a chunk at a time. */
+struct words_arrays {
+    void *gathered, *normed, *d_dense; /* [chunk, H] of the dtype */
+    float *pre, *d;                    /* [chunk, H] */
+    struct norm_tape norm;
+    float *logits;               /* [chunk, V] */
+    void *d_logits;              /* [chunk, V] of the dtype; f32: logits */
+    struct train_row_loss *loss; /* [words]: of all chunks */
+};
+
+/* Rows of a target with few labels. */
+struct label_arrays {
+    float *x, *dx;                   /* [rows, H] */
+    float *logits;                   /* [rows, labels] */
+    float *bias;                     /* [labels] */
+    void *gathered, *d_pre;          /* [rows, H] of the dtype */
+    float *pre;                      /* [rows, H] */
+};
+
+struct backend_training {
+    struct backend_workspace ops; /* its stream is the backend's: for the operations of inference */
+    void *device;                 /* all arrays */
+    uint64_t bytes;
+    struct layer_tape *layer; /* [layers] */
+    struct stage stage;
+};
+
+/* A pass. */
+struct op_batch {
+    const struct gradients_request *request;
+    const struct engine *g;
+    const struct encoder *c;
+    struct backend_state *state;
+    struct backend_training *memory;
+    struct gradients_sizes sizes;
+    struct inputs inputs;
+    const uint32_t *staged; /* the stage on the device */
+    struct tape tape;
+    struct graph_back back;
+    float *sum;     /* [T, H]: of products, of pieces */
+    float *partial; /* sums over chunks of rows */
+    void *attention;
+    uint64_t attention_bytes;
+    struct words_arrays words;
+    struct label_arrays labels;
+};
+
+struct attention_call gpu_train_attention_call(const struct op_batch *p, uint32_t layer);
+/* Sizes are counted where a->base is null. */
+void gpu_train_lay_out(struct op_batch *p, struct arena *a);
+
+int gpu_train_run(const struct op_batch *p, enum train_op op, const struct train_args *a,
+                  struct error *e);
+/* Sums of x's columns are added to `to`, and those of x z to with_z; where these are null they are left out. */
+struct column_sums {
+    uint32_t rows, columns;
+    const void *x, *z;
+    bool wide, wide_z; /* f32 whatever the dtype */
+    float *to, *with_z;
+};
+int gpu_train_columns(const struct op_batch *p, const struct column_sums *s, struct error *e);
+/* Back through the norm n, in place, with the gradients of its gain and shift. */
+struct norm_back {
+    const struct norm *norm;
+    const struct norm_tape *tape;
+    uint32_t rows, layer;
+    enum parameter_id gain, shift;
+    bool wide; /* the tape is f32 */
+};
+int gpu_train_norm_back(const struct op_batch *p, const struct norm_back *n, float *d,
+                        struct error *e);
+/* The fields of args about the dropout of a site, at rows of the batch. */
+void gpu_train_drop(const struct op_batch *p, uint32_t site, struct train_args *a);
+/* y = x W^T, or added; without bias. */
+int gpu_train_product(const struct op_batch *p, const struct linear *l, uint32_t rows,
+                      const void *x, void *y, bool adds, struct error *e);
+
+int gpu_train_words(struct op_batch *p, uint32_t target, struct batch_loss *loss,
+                    struct error *e);
+int gpu_train_labels(struct op_batch *p, uint32_t target, struct batch_loss *loss,
+                     struct error *e);
+int gpu_train_embeddings(const struct op_batch *p, float *d, struct error *e);
+/* Lists what the pass reads. */
+void gpu_train_stage(struct op_batch *p);
+
+extern const struct ops gpu_train_ops;
+
+/* ---- of the table (model/backend/training.h) ---- */
+int gpu_gradient_norm(const struct train_state *s, uint32_t threads, double *ret,
+                      struct error *e);
+int gpu_update(const struct train_state *s, const struct update *u, uint32_t threads,
+               struct error *e);
+int gpu_array_is_finite(struct backend_state *s, const float *from, uint64_t count, bool *ret,
+                        struct error *e);
+struct backend_training *gpu_training_new(const struct engine *g);
+void gpu_training_destroy(struct backend_training *m);
+int gpu_train(const struct gradients_request *r, struct backend_training *m,
+              struct batch_loss *loss, struct error *e);
+char *gpu_training_identity(const struct engine *g);
+int gpu_training_memory(const struct engine *g, const struct gradients_sizes *s,
+                        struct gradients_memory *ret, struct error *e);
+void gpu_training_attention(const struct backend_training *m, struct gradients_array *ret);
