@@ -8,7 +8,8 @@
 #include "masks/base/error.h"
 #include "model/ops/linear.h"
 
-struct backend_state; /* model/backend/backend.h */
+struct backend; /* model/backend/backend.h */
+struct backend_state;
 struct
     backend_training; /* memory of a caller's forward and backward passes; each backend has its own */
 struct engine;
@@ -34,6 +35,9 @@ struct update {
 /* Functions that return an int return 0, or -1 with *e set: a GPU can fail at any of them. */
 enum { NORM_BLOCK = 1 << 15 };
 struct training_backend {
+    /* Whether it trains such a model; null: any. -1 with *e set, in one line. */
+    int (*check)(const struct model_config *c, const struct backend *b, struct error *e);
+
     /* ---- arrays ---- */
     /* count elements, zeroed, aligned to 64 bytes. Null with *e set. Of any thread at any time. */
     float *(*array_new)(struct backend_state *s, uint64_t count, struct error *e);

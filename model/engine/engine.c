@@ -91,9 +91,8 @@ static int open_backend(const struct engine_options *o, struct engine *g, struct
         .trains = g->trains};
     const struct backend *b =
         o->backend ? o->backend : backend_find(o->device, &options.ordinal, e);
-    if (b && g->trains && !b->training)
-        return error_set(e, ERROR_UNAVAILABLE,
-                         "%s does not train yet: the CPU does (--device cpu)", b->device->name);
+    if (b && g->trains && b->training->check && b->training->check(&g->config, b, e) < 0)
+        return -1;
     c->state = b ? b->open(b, &options, e) : NULL;
     if (!c->state)
         return -1;
@@ -254,6 +253,12 @@ void engine_destroy(struct engine *g)
     weights_finish(&g->weights);
     config_finish(&g->config);
     free(g);
+}
+
+const char *engine_target(const struct engine *g)
+{
+    const char *target = g->encoder->backend->target;
+    return target ? target : g->device;
 }
 
 const uint8_t *engine_kernel(const struct engine *g, uint64_t *ret_size)

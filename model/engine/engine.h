@@ -70,6 +70,9 @@ void engine_destroy(struct engine *g); /* null is fine */
 int engine_reload_attention(struct engine *g, const char *folder,
                             const struct engine_options *o, struct error *e);
 
+/* What attention's kernels are compiled for, as maskc_compile takes it. */
+const char *engine_target(const struct engine *g);
+
 /* The kernel file that attention runs, kernel_size bytes; lives with the engine. */
 const uint8_t *engine_kernel(const struct engine *g, uint64_t *ret_size);
 

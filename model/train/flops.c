@@ -2,6 +2,7 @@
 #include "model/train/flops.h"
 #include "model/engine/encoder.h"
 #include "runtime/pipeline/calibration.h"
+#include <string.h>
 
 static double mask_share(const struct engine *g)
 {
@@ -42,6 +43,8 @@ double machine_peak(const struct engine *g)
     struct calibration *c = NULL;
     struct error ignored = {0};
     double ret = 0;
+    if (strcmp(g->device, "cpu") != 0)
+        return 0;
     if (calibration_load(&c, &ignored) == 0 && c) {
         const struct ceilings *p = &c->ceilings;
         ret = g->dtype == ELEMENT_BF16 && p->matrix > 0 ? p->matrix : p->flops;

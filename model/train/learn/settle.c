@@ -36,7 +36,7 @@ static int kernel_of(const struct engine *g, const struct settle_request *q,
     const struct attention_options o = {.folder = q->folder,
                                         .transform = "softmax",
                                         .dtype = g->dtype,
-                                        .target = "cpu",
+                                        .target = engine_target(g),
                                         .trains = true,
                                         .dropout = q->dropout};
     return attention_kernel(&g->config, &o, ret, e);

@@ -39,6 +39,7 @@ static int compile(struct run *r, struct error *e)
     char *mask = path_join(r->folder.path, now.mask);
     const struct engine_options options = {.dtype = o->dtype,
                                            .threads = o->threads,
+                                           .device = o->device,
                                            .mask = mask,
                                            .transform = "softmax",
                                            .progress = r->watch->tell,

@@ -112,6 +112,7 @@ static int load_engine(struct run *r, const struct snapshot *s, struct error *e)
                learns = has_alpha && !run_has_settled(r, s);
     const struct engine_options options = {.dtype = o->dtype,
                                            .threads = o->threads,
+                                           .device = o->device,
                                            .backend = o->backend,
                                            .parts = o->objective->parts,
                                            .progress = r->watch->tell,
@@ -272,12 +273,23 @@ static int begin_again(struct run *r, struct error *e)
     return result;
 }
 
+/* Ranks send their sums by way of the host and have not been tried with devices of their own. */
+static int check_device(const struct run_options *o, struct error *e)
+{
+    const bool cpu = !o->device || !strcmp(o->device, "cpu");
+    return cpu || !o->comm || o->comm->size == 1
+               ? 0
+               : error_set(e, ERROR_UNAVAILABLE,
+                           "--device %s: several ranks train on CPUs alone (--device cpu)",
+                           o->device);
+}
+
 int run_setup(const struct run_options *o, const struct run_watch *w, struct run *ret,
               struct error *e)
 {
     bool again;
     *ret = (struct run){.options = *o, .watch = w, .log.fd = -1};
-    int r = run_ranks_go_on(ret, &again, e);
+    int r = check_device(o, e) < 0 ? -1 : run_ranks_go_on(ret, &again, e);
     if (r == 0)
         r = again ? begin_again(ret, e) : begin_new(ret, e);
     tell(ret, NULL);

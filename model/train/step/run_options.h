@@ -49,6 +49,7 @@ struct run_options {
     const struct comm *comm;       /* null: one rank */
     bool zero;                     /* ranks share the moments: model/train/step/shards.h */
     bool launched;                 /* by a launcher of ranks, be it one */
+    const char *device;            /* null: the CPU */
     const struct backend *backend; /* engine_options.backend */
 };
 

@@ -100,10 +100,6 @@ static int read_names(const struct options *o, struct run_options *ret, struct e
     if (o->repeats && (!o->drop || strncmp(o->drop, "random:", 7) != 0))
         return error_set(e, ERROR_INPUT,
                          "--repeats: only --drop random:K differs from run to run");
-    if (o->device && strcmp(o->device, "cpu") != 0)
-        return error_set(e, ERROR_UNAVAILABLE,
-                         "--device %s: does not train yet; the CPU does (--device cpu)",
-                         o->device);
     *ret = (struct run_options){.model = o->argument,
                                 .data = o->data,
                                 .run = o->output,
@@ -116,6 +112,7 @@ static int read_names(const struct options *o, struct run_options *ret, struct e
                                 .zero = o->zero,
                                 .goes_on = o->goes_on,
                                 .not_bitwise = o->not_bitwise,
+                                .device = o->device,
                                 .save_gradients = o->save_gradients,
                                 .regression = o->regression,
                                 .max_length = o->max_length,

@@ -153,6 +153,7 @@ static int repack(struct backend_state *s, const struct linear *l,
 }
 
 const struct training_backend gpu_training = {
+    .check = gpu_training_check,
     .array_new = new,
     .array_destroy = destroy,
     .array_bytes = bytes_of,

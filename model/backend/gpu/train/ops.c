@@ -127,7 +127,7 @@ static int close(struct op_batch *p, const struct op_close *o, struct error *e)
                : gpu_train_run(p, TRAIN_OP_NORM, &args, e);
 }
 
-/* Models that rotate are refused: train.c. */
+/* gpu_training_check() refuses models that rotate. */
 static int rotate(struct op_batch *p, uint32_t layer, void *x, bool back, struct error *e)
 {
     (void)p, (void)layer, (void)x, (void)back;

@@ -31,19 +31,16 @@ void gpu_training_destroy(struct backend_training *m)
 
 /* ---- what it takes ---- */
 
-static int refuse(const struct gradients_request *r, struct error *e)
+int gpu_training_check(const struct model_config *c, const struct backend *b, struct error *e)
 {
-    const struct model_config *m = &r->engine->config;
-    const char *device = r->engine->device;
-    if (m->local || m->relative)
-        return error_set(e, ERROR_UNAVAILABLE,
-                         "%s does not train models with %s: the CPU does (--device cpu)",
-                         device, m->local ? "rotated positions" : "biases of scores");
-    if (m->mean_pooling)
-        return error_set(e, ERROR_UNAVAILABLE,
-                         "%s does not train models that pool means: the CPU does (--device cpu)",
-                         device);
-    return 0;
+    const char *what = c->local          ? "rotated positions"
+                       : c->relative     ? "biases of scores"
+                       : c->mean_pooling ? "pooled means"
+                                         : NULL;
+    return what ? error_set(e, ERROR_UNAVAILABLE,
+                            "%s does not train models with %s: the CPU does (--device cpu)",
+                            b->device->name, what)
+                : 0;
 }
 
 /* Where attention's workspace, then the stage, lie behind the arrays. */
@@ -127,7 +124,7 @@ int gpu_train(const struct gradients_request *r, struct backend_training *m,
                          .memory = m,
                          .sizes = gradients_sizes_of(r)};
     struct error ignored;
-    if (refuse(r, e) < 0 || prepare(&p, e) < 0)
+    if (prepare(&p, e) < 0)
         return -1;
     int result = run(&p, loss, e);
     /* The next pass writes to the stage: nobody may read it then. */

@@ -128,6 +128,7 @@ void gpu_train_stage(struct op_batch *p);
 extern const struct ops gpu_train_ops;
 
 /* ---- of the table (model/backend/training.h) ---- */
+int gpu_training_check(const struct model_config *c, const struct backend *b, struct error *e);
 int gpu_gradient_norm(const struct train_state *s, uint32_t threads, double *ret,
                       struct error *e);
 int gpu_update(const struct train_state *s, const struct update *u, uint32_t threads,
