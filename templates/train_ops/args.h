@@ -55,7 +55,7 @@ struct train_args {
     const u32 *number, *position, *type; /* train_embed: [rows] each */
     const u32 *begin, *from, *target;    /* train_segments */
     const u32 *label;                    /* train_cross_entropy: [rows] */
-    const void *words;
+    const float *words;
     const float *positions, *types;
     const float *gain, *shift; /* [H] */
     const float *bias;         /* or null */

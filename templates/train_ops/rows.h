@@ -78,7 +78,7 @@ ENTRY_OF(train_embed, TRAIN_THREADS, 1)(ARGS a)
     {
         struct row x;
         row_clear(&x);
-        row_add(&x, a.words, (u64)a.number[r] * HIDDEN, WIDE);
+        row_add(&x, a.words, (u64)a.number[r] * HIDDEN, 1);
         if (a.positions)
             row_add(&x, a.positions, (u64)a.position[r] * HIDDEN, 1);
         if (a.types)

@@ -1,66 +1,287 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Does training on the emulated device, which runs the GPU's kernels as text, give the CPU's losses and gradients? */
+/* Does training on the device "emulated", which runs the GPU's kernels as text, give the CPU's losses, gradients and steps:
+   in f32 and bf16, with padded heads, dropout and recomputing, for each head, and the same bits in any order of threads? */
 #include "masks/base/memory.h"
+#include "model/backend/cpu/matmul/matmul.h"
+#include "model/train/optimizer.h"
 #include "runtime/device/emulated/emulated.h"
 #include "tests/support/test.h"
-#include "tests/train/subject.h"
+#include "tests/train/heads/head_subject.h"
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
+/* ---- comparing ---- */
+
+static double norm(const struct piece *p, const float *a, const float *b)
+{
+    double sum = 0;
+    for (uint64_t k = p->first; k < p->first + p->count; k++) {
+        const double d = (double)a[k] - (b ? (double)b[k] : 0);
+        sum += d * d;
+    }
+    return sqrt(sum);
+}
+
+/* The largest norm of a tensor of the piece's layer. */
+static double largest_in_layer(const struct train_state *s, const struct piece *of,
+                               const float *truth)
+{
+    double ret = 0;
+    for (uint32_t k = 0; k < s->pieces; k++)
+        if (s->piece[k].parameter->layer == of->parameter->layer)
+            ret = fmax(ret, norm(&s->piece[k], truth, NULL));
+    return ret;
+}
+
+/* The scores' softmax does not see it: its gradient is 0, of which rounding is left. */
+static bool is_key_bias(const struct piece *p)
+{
+    return p->parameter->id == PARAMETER_KEY_BIAS;
+}
+
+/* |d| <= tolerance max(|g|, 1e-3 of the largest |g| in its layer), norms by tensor. */
+static void must_equal(const char *name, const struct train_state *s, const float *got,
+                       const float *truth, double tolerance)
+{
+    for (uint32_t k = 0; k < s->pieces; k++) {
+        const struct piece *p = &s->piece[k];
+        const double d = norm(p, got, truth),
+                     of = fmax(norm(p, truth, NULL), (is_key_bias(p) ? 0.1 : 1e-3) *
+                                                         largest_in_layer(s, p, truth));
+        if (!(d <= tolerance * of))
+            fail_msg("%s: %s is off by %g of %g", name, p->parameter->name, d, of);
+    }
+}
+
+static void losses_must_equal(const char *name, const struct gradients_request *r,
+                              const struct batch_loss *got, const struct batch_loss *truth,
+                              double tolerance)
+{
+    const double is = total_loss(r, got), must = total_loss(r, truth);
+    if (!(fabs(is - must) <= tolerance * must))
+        fail_msg("%s: loss %.9g, and not %.9g", name, is, must);
+    for (uint32_t k = 0; k < r->batch->targets; k++)
+        assert_int_equal(got->target[k].count, truth->target[k].count);
+}
+
+/* ---- a model of two layers ---- */
+
 struct gpu_case {
-    const char *name, *mask, *act, *type;
-    uint32_t layers, hidden, heads;
-    enum element dtype;
+    const char *name, *mask, *act;
+    uint32_t hidden, heads;
     double dropout;
+    enum recompute recompute;
 };
 
 static const struct gpu_case cases[] = {
-    {"f32", "longformer(5,2)", "gelu", NULL, 2, 64, 4, ELEMENT_F32, 0.1},
+    {"heads of 16", "longformer(5,2)", "gelu", 64, 4, 0.1, RECOMPUTE_NONE},
+    {"heads of 12, padded", "window(4)", "silu", 36, 3, 0.1, RECOMPUTE_LAYER},
 };
 
-static float *run(const struct gpu_case *c, const char *device, struct batch_loss *loss,
-                  struct train_subject *s)
+static struct gradients_request begin(const struct gpu_case *c, enum element dtype,
+                                      const char *device, struct train_subject *s)
 {
     random_restart();
-    random_model(c->layers, c->hidden, c->heads, 2, c->act);
+    random_model(2, c->hidden, c->heads, 2, c->act);
     subjects_are_on(device);
-    subject_begin(s, &(struct subject_options){c->mask, "softmax", c->dtype, 2});
+    subject_begin(s, &(struct subject_options){c->mask, "softmax", dtype, 2});
     struct gradients_request r = subject_request(s);
     r.hidden_dropout = r.attention_dropout = c->dropout;
-    *loss = subject_run(s, &r);
-    return state_gradient(s->state);
+    r.recompute = c->recompute;
+    return r;
 }
 
-static void compare(const struct gpu_case *c)
-{
-    struct train_subject cpu, gpu;
-    struct batch_loss of_cpu, of_gpu;
-    float *expected = run(c, NULL, &of_cpu, &cpu), *got = run(c, "emulated", &of_gpu, &gpu);
-    for (int k = 0; k < 2; k++)
-        print_message("loss %.9g %.9g count %lu %lu right %lu %lu\n", of_cpu.target[k].sum, of_gpu.target[k].sum, of_cpu.target[k].count, of_gpu.target[k].count,of_cpu.target[k].right, of_gpu.target[k].right);
-    for (uint32_t k = 0; k < cpu.state->pieces; k++) {
-        const struct piece *p = &cpu.state->piece[k];
-        double largest = 0, worst = 0;
-        for (uint64_t i = p->first; i < p->first + p->count; i++)
-            largest = fmax(largest, fabs((double)expected[i]));
-        for (uint64_t i = p->first; i < p->first + p->count; i++) {
-            double d = fabs((double)expected[i] - (double)got[i]) / fmax(fabs((double)expected[i]), 1e-3 * largest);
-            worst = d <= worst ? worst : d;
-        }
-        print_message("%-60s largest %.3g worst %.3g\n", p->parameter->name, largest, worst);
-    }
-    free(expected);
-    free(got);
-    subject_end(&cpu);
-    subject_end(&gpu);
-}
-
-static void gradients_are_the_cpus(void **unused)
+static void gradients_in_f32_are_the_cpus(void **unused)
 {
     (void)unused;
-    for (size_t k = 0; k < sizeof cases / sizeof *cases; k++)
-        compare(&cases[k]);
+    for (size_t k = 0; k < sizeof cases / sizeof *cases; k++) {
+        struct train_subject cpu, gpu;
+        const struct gradients_request of_cpu = begin(&cases[k], ELEMENT_F32, NULL, &cpu),
+                                       of_gpu =
+                                           begin(&cases[k], ELEMENT_F32, "emulated", &gpu);
+        const struct batch_loss truth = subject_run(&cpu, &of_cpu),
+                                got = subject_run(&gpu, &of_gpu);
+        float *expected = state_gradient(cpu.state), *gradient = state_gradient(gpu.state);
+        losses_must_equal(cases[k].name, &of_cpu, &got, &truth, 1e-6);
+        must_equal(cases[k].name, cpu.state, gradient, expected, 1e-5);
+        free(expected);
+        free(gradient);
+        subject_end(&cpu);
+        subject_end(&gpu);
+    }
+}
+
+/* Of all gradients together, relative to those in f32. */
+static double error_of(const struct train_state *s, const float *got, const float *truth)
+{
+    double d = 0, of = 0;
+    for (uint32_t k = 0; k < s->pieces; k++) {
+        d += pow(norm(&s->piece[k], got, truth), 2);
+        of += pow(norm(&s->piece[k], truth, NULL), 2);
+    }
+    return sqrt(d / of);
+}
+
+/* The CPU's error is at most 1.5 times that of torch's autocast: gradient_oracle.py. */
+static void gradients_in_bf16_are_as_good_as_the_cpus(void **unused)
+{
+    const struct {
+        enum element dtype;
+        const char *device;
+    } runs[] = {{ELEMENT_F32, NULL}, {ELEMENT_BF16, NULL}, {ELEMENT_BF16, "emulated"}};
+    float *gradient[3];
+    struct train_subject s[3];
+    (void)unused;
+    for (int k = 0; k < 3; k++) {
+        const struct gradients_request r =
+            begin(&cases[0], runs[k].dtype, runs[k].device, &s[k]);
+        subject_run(&s[k], &r);
+        gradient[k] = state_gradient(s[k].state);
+    }
+    const double cpu = error_of(s->state, gradient[1], gradient[0]),
+                 gpu = error_of(s->state, gradient[2], gradient[0]);
+    if (!(gpu <= 1.25 * cpu) || !(cpu > 0))
+        fail_msg("the error is %g, the CPU's %g", gpu, cpu);
+    for (int k = 0; k < 3; k++) {
+        free(gradient[k]);
+        subject_end(&s[k]);
+    }
+}
+
+/* ---- heads ---- */
+
+static void run_head(const struct head_case *c, const char *device, struct head_subject *s,
+                     struct gradients_request *r, struct batch_loss *loss)
+{
+    subjects_are_on(device);
+    head_begin(s, c, ELEMENT_F32, 2);
+    *r = head_request(s, 0.3);
+    *loss = subject_run(&s->base, r);
+}
+
+static void each_head_is_the_cpus(void **unused)
+{
+    uint32_t n = 0;
+    (void)unused;
+    for (const struct head_case *c = head_cases; c->name; c++) {
+        struct head_subject cpu, gpu;
+        struct gradients_request r, of_gpu;
+        struct batch_loss truth, got;
+        if (c->type && !strcmp(c->type, "modernbert"))
+            continue;
+        run_head(c, NULL, &cpu, &r, &truth);
+        run_head(c, "emulated", &gpu, &of_gpu, &got);
+        float *expected = state_gradient(cpu.base.state),
+              *gradient = state_gradient(gpu.base.state);
+        losses_must_equal(c->name, &r, &got, &truth, 1e-6);
+        must_equal(c->name, cpu.base.state, gradient, expected, 1e-5);
+        free(expected);
+        free(gradient);
+        head_end(&cpu);
+        head_end(&gpu);
+        n++;
+    }
+    assert_int_equal(n, 9);
+}
+
+static void what_it_does_not_train_is_refused(void **unused)
+{
+    struct error e = {0};
+    (void)unused;
+    random_restart();
+    random_head(&(struct bert_case){.layers = 1,
+                                    .hidden = 64,
+                                    .heads = 4,
+                                    .act = "gelu",
+                                    .type = "modernbert"},
+                "ModernBertForTokenClassification", LABELS);
+    const struct engine_options o = {
+        .device = "emulated", .trains = true, .parts = PART_CLASSIFIER};
+    assert_null(engine_load(random_folder, &o, &e));
+    assert_string_equal(e.text, "emulated does not train models with rotated positions: the "
+                                "CPU does (--device cpu)");
+    assert_int_equal(e.kind, ERROR_UNAVAILABLE);
+}
+
+/* ---- the optimiser ---- */
+
+enum { STEPS = 3 };
+
+static float *values_after(const struct optimizer *o, const char *device,
+                           struct train_subject *s, double *ret_norm)
+{
+    struct error e = {0};
+    const struct gradients_request r = begin(&cases[0], ELEMENT_F32, device, s);
+    for (uint64_t step = 1; step <= STEPS; step++) {
+        subject_run(s, &r);
+        if (optimizer_step(o, s->state, &(struct optimizer_step){step, 1e-3, 2}, ret_norm,
+                           &e) < 0 ||
+            engine_repack(s->engine, &e) < 0)
+            fail_msg("%s", e.text);
+    }
+    float *ret = memory_new(s->state->count, sizeof *ret);
+    state_read(s->state, s->state->value, s->state->count, ret);
+    return ret;
+}
+
+/* AdamW makes whole steps of a gradient of rounding. */
+static void steps_are_the_cpus(void **unused)
+{
+    static const struct optimizer kinds[] = {
+        {OPTIMIZER_ADAMW, 0.9, 0.999, 1e-6, 0.01, 1, true},
+        {OPTIMIZER_LAMB, 0.9, 0.999, 1e-6, 0.01, 1, true},
+    };
+    (void)unused;
+    for (int kind = 0; kind < 2; kind++) {
+        struct train_subject cpu, gpu;
+        double cpu_norm, gpu_norm;
+        float *expected = values_after(&kinds[kind], NULL, &cpu, &cpu_norm),
+              *value = values_after(&kinds[kind], "emulated", &gpu, &gpu_norm);
+        assert_true(fabs(gpu_norm - cpu_norm) <= 1e-5 * cpu_norm);
+        for (uint32_t k = 0; k < cpu.state->pieces; k++) {
+            const struct piece *p = &cpu.state->piece[k];
+            const double d = norm(p, value, expected), of = norm(p, expected, NULL);
+            if (!(d <= 1e-5 * of) && !is_key_bias(p))
+                fail_msg("%d: %s is off by %g of %g", kind, p->parameter->name, d, of);
+        }
+        free(expected);
+        free(value);
+        subject_end(&cpu);
+        subject_end(&gpu);
+    }
+}
+
+/* ---- orders of threads ---- */
+
+static void bits_do_not_depend_on_the_order_of_threads(void **unused)
+{
+    const struct optimizer lamb = {OPTIMIZER_LAMB, 0.9, 0.999, 1e-6, 0.01, 1, true};
+    float *first = NULL;
+    (void)unused;
+    for (uint64_t seed = 0; seed < 6; seed++) {
+        struct train_subject s;
+        struct error e = {0};
+        double of_step;
+        emulated_set_seed(seed);
+        const struct gradients_request r = begin(&cases[0], ELEMENT_BF16, "emulated", &s);
+        subject_run(&s, &r);
+        if (optimizer_step(&lamb, s.state, &(struct optimizer_step){1, 1e-3, 2}, &of_step, &e) <
+            0)
+            fail_msg("%s", e.text);
+        const uint64_t bytes = s.state->count * sizeof(float);
+        float *all = memory_new(2 * s.state->count, sizeof *all);
+        state_read(s.state, s.state->gradient, s.state->count, all);
+        state_read(s.state, s.state->value, s.state->count, all + s.state->count);
+        if (first)
+            assert_memory_equal(all, first, 2 * bytes);
+        else
+            first = memory_copy(all, 2 * bytes);
+        free(all);
+        subject_end(&s);
+    }
+    emulated_set_seed(0);
+    free(first);
 }
 
 static int setup(void **unused)
@@ -72,14 +293,24 @@ static int setup(void **unused)
 static int teardown(void **unused)
 {
     (void)unused;
-    random_end();
-    return 0;
+    return random_end();
 }
 
 int main(void)
 {
+    struct error e = {0};
+    struct matmul *m = matmul_new(&e);
+    if (!m)
+        return 77;
+    matmul_destroy(m);
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(gradients_are_the_cpus),
+        cmocka_unit_test(gradients_in_f32_are_the_cpus),
+        cmocka_unit_test(gradients_in_bf16_are_as_good_as_the_cpus),
+        cmocka_unit_test(each_head_is_the_cpus),
+        cmocka_unit_test(what_it_does_not_train_is_refused),
+        cmocka_unit_test(steps_are_the_cpus),
+        cmocka_unit_test(bits_do_not_depend_on_the_order_of_threads),
     };
-    return cmocka_run_group_tests_name("training on the emulated device", tests, setup, teardown);
+    return cmocka_run_group_tests_name("training on the emulated device", tests, setup,
+                                       teardown);
 }

@@ -5,7 +5,7 @@
 
    Of heads for fine-tuning, heads_oracle.py: head=pooled|rows|span loss=labels|square|choice|span group=G
    head_dropout=P. The masked tokens are then the target's rows; a value is label / 64 - 1. steps=N: the values of the
-   parameters after so many steps of AdamW on the batch, and each step's loss. */
+   parameters after so many steps of AdamW on the batch, and each step's loss. device=D: on that device. */
 #include "masks/base/file.h"
 #include "masks/base/memory.h"
 #include "masks/safetensors.h"

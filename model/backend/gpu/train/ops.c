@@ -55,12 +55,14 @@ static int lap(struct op_batch *p, enum engine_phase phase, struct error *e)
 static int embed(struct op_batch *p, void *y, struct error *e)
 {
     const struct embeddings *m = &p->c->embeddings;
+    const struct train_state *s = p->request->state;
+    const struct piece *words = train_state_piece(s, PARAMETER_WORDS, 0);
     struct train_args args = {.rows = p->sizes.tokens,
                               .eps = m->norm.eps,
                               .number = p->staged + p->inputs.number,
                               .position = p->staged + p->inputs.position,
                               .type = p->staged + p->inputs.type,
-                              .words = m->words,
+                              .words = s->value + words->first, /* not rounded, as the CPU's */
                               .positions = m->positions,
                               .types = m->types,
                               .gain = m->norm.gain,
