@@ -84,11 +84,9 @@ static void tell(const struct engine_options *o, const char *step)
 static int open_backend(const struct engine_options *o, struct engine *g, struct error *e)
 {
     struct encoder *c = g->encoder;
-    struct backend_options options = {
-        .dtype = o->dtype,
-        .hidden = g->config.hidden,
-        .outline = g->outline,
-        .trains = g->trains};
+    struct backend_options options = {.dtype = o->dtype, .hidden = g->config.hidden};
+    options.outline = g->outline;
+    options.trains = g->trains;
     const struct backend *b =
         o->backend ? o->backend : backend_find(o->device, &options.ordinal, e);
     if (b && g->trains && b->training->check && b->training->check(&g->config, b, e) < 0)
@@ -253,12 +251,6 @@ void engine_destroy(struct engine *g)
     weights_finish(&g->weights);
     config_finish(&g->config);
     free(g);
-}
-
-const char *engine_target(const struct engine *g)
-{
-    const char *target = g->encoder->backend->target;
-    return target ? target : g->device;
 }
 
 const uint8_t *engine_kernel(const struct engine *g, uint64_t *ret_size)

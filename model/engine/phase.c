@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "model/engine/engine.h"
+#include "model/engine/encoder.h"
 
 const char *engine_phase_name(enum engine_phase p)
 {
@@ -9,4 +9,10 @@ const char *engine_phase_name(enum engine_phase p)
         [PHASE_FEED_FORWARD] = "feed forward", [PHASE_NORMS] = "LayerNorm",
     };
     return names[p];
+}
+
+const char *engine_target(const struct engine *g)
+{
+    const char *target = g->encoder->backend->target;
+    return target ? target : g->device;
 }

@@ -70,9 +70,8 @@ static void add_span(const struct label_logits *n, struct target_rows rows, doub
     const struct choice start = {z, count, n->labels, row_with(n, rows, 1)},
                         end = {z + 1, count, n->labels, row_with(n, rows, 2)};
     loss->right += is_right(&start) && is_right(&end);
-    loss->sum += (cross_entropy(&start, n->weight / 2) +
-                     cross_entropy(&end, n->weight / 2)) /
-                    2;
+    loss->sum +=
+        (cross_entropy(&start, n->weight / 2) + cross_entropy(&end, n->weight / 2)) / 2;
 }
 
 static void add_loss(const struct label_logits *n, struct target_rows rows,
@@ -87,7 +86,8 @@ static void add_loss(const struct label_logits *n, struct target_rows rows,
         add_square(n, rows.first, z, loss);
         break;
     case LOSS_CHOICE:
-        add_choice(n, &(struct choice){z, rows.end - rows.first, 1, row_with(n, rows, 1)}, loss);
+        add_choice(n, &(struct choice){z, rows.end - rows.first, 1, row_with(n, rows, 1)},
+                   loss);
         break;
     case LOSS_SPAN:
         add_span(n, rows, z, loss);

@@ -2,7 +2,16 @@
 #include "model/kernels/train_ops.h"
 
 /* How the work of an entry is divided among blocks. */
-enum division { BY_ROW_OF_WARP, BY_ROW, BY_ELEMENT, BY_COLUMN, BY_CHUNK, BY_TILE, BY_COUNT, BY_PART };
+enum division {
+    BY_ROW_OF_WARP,
+    BY_ROW,
+    BY_ELEMENT,
+    BY_COLUMN,
+    BY_CHUNK,
+    BY_TILE,
+    BY_COUNT,
+    BY_PART
+};
 
 static const struct {
     const char *entry;

@@ -10,16 +10,18 @@
 enum {
     TRAIN_THREADS = 128,
     TRAIN_ROWS_OF_BLOCK = TRAIN_THREADS / 32, /* a warp takes a row */
-    TRAIN_CHUNK = 64,       /* rows that a partial sum of columns is of */
-    TRAIN_PART = 8192,      /* elements that a partial sum of an array is of */
-    TRAIN_TILE = 32,        /* train_pack: side of what is transposed at once */
-    TRAIN_SHARED = TRAIN_TILE * (TRAIN_TILE + 1) * 4 /* bytes of dynamic shared memory, of every launch */
+    TRAIN_CHUNK = 64,                         /* rows that a partial sum of columns is of */
+    TRAIN_PART = 8192, /* elements that a partial sum of an array is of */
+    TRAIN_TILE = 32,   /* train_pack: side of what is transposed at once */
+    TRAIN_SHARED =
+        TRAIN_TILE * (TRAIN_TILE + 1) * 4 /* bytes of dynamic shared memory, of every launch */
 };
 
 /* What train_update does to each element. */
 enum train_update_mode {
     TRAIN_MOVE_MOMENTS = 1,
-    TRAIN_MEASURE = 2, /* part[2 k], part[2 k + 1]: sums of squares of value and update of block k */
+    TRAIN_MEASURE =
+        2, /* part[2 k], part[2 k + 1]: sums of squares of value and update of block k */
     TRAIN_MOVE_VALUES = 4
 };
 
@@ -32,7 +34,8 @@ struct train_block {
 
 /* Of a row of logits: its loss is log(sum) + most - logit. */
 struct train_row_loss {
-    float most, sum, logit, right; /* right: 1 where the label's is the first of the largest, else 0 */
+    float most, sum, logit,
+        right; /* right: 1 where the label's is the first of the largest, else 0 */
 };
 
 /* Each entry reads what stands beside its name, and `rows`. */
@@ -40,10 +43,11 @@ struct train_args {
     u32 rows, columns;
     u32 wide, wide_y, wide_z; /* elements of x, y, z are f32 whatever T is */
     u32 after;                /* enum rows_after of encoder_ops/args.h */
-    u32 adds;                 /* train_segments: y is added to; train_add: from is left as it is */
-    u32 mode;                 /* train_update: bits; train_reduce: 1: sums of 0 x in place of squares */
-    u32 head, padded;         /* train_add_parts: columns of a head, and with its padding; 0: no heads */
-    u32 stride;               /* train_add_parts: columns from chunk to chunk; 0: as many as there are */
+    u32 adds; /* train_segments: y is added to; train_add: from is left as it is */
+    u32 mode; /* train_update: bits; train_reduce: 1: sums of 0 x in place of squares */
+    u32 head,
+        padded; /* train_add_parts: columns of a head, and with its padding; 0: no heads */
+    u32 stride; /* train_add_parts: columns from chunk to chunk; 0: as many as there are */
     float eps, weight;
     /* dropout, by Philox: counter (column / 8, position, sample, site); keep_below 0: none */
     u64 seed;

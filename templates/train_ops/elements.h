@@ -4,7 +4,7 @@
 #define MASKC_TRAIN_OPS_ELEMENTS_H
 #include "train_ops/block.h"
 
-#define EACH_ELEMENT(k, all)                                                  \
+#define EACH_ELEMENT(k, all)                                     \
     for (u64 k = (u64)BLOCK * TRAIN_THREADS + THREAD; k < (all); \
          k += (u64)BLOCKS * TRAIN_THREADS)
 
@@ -105,8 +105,7 @@ ENTRY_OF(train_glu_back, TRAIN_THREADS, 1)(ARGS a)
         const u64 first = k / a.columns * 2 * a.columns + k % a.columns,
                   second = first + a.columns;
         const float x = load1(a.x, first, WIDE), d = a.d[k];
-        store1(a.y, first, WIDE,
-               d * load1(a.x, second, WIDE) * derivative_of(a.after, x));
+        store1(a.y, first, WIDE, d * load1(a.x, second, WIDE) * derivative_of(a.after, x));
         store1(a.y, second, WIDE, d * activation_of(a.after, x));
     }
 }

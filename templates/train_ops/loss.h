@@ -35,7 +35,8 @@ ENTRY_OF(train_cross_entropy, TRAIN_THREADS, 1)(ARGS a)
             before += k < label && x[k] >= most ? 1 : 0;
         }
         others = block_sum(others);
-        before = block_sum(before); /* all have read the label's logit, which may be overwritten now */
+        before = block_sum(
+            before); /* all have read the label's logit, which may be overwritten now */
         const float sum = others + exp_below(logit - most), factor = a.weight / sum;
         if (THREAD == 0) {
             a.loss[r].most = most;

@@ -2,10 +2,11 @@
 /* Rows of HIDDEN columns, a warp each: embeddings, LayerNorm with a tape and its way back, dropout, sums of rows. */
 #ifndef MASKC_TRAIN_OPS_ROWS_H
 #define MASKC_TRAIN_OPS_ROWS_H
-#include "philox.h"
 #include "train_ops/block.h"
+/* after what says DEVICE */
+#include "philox.h"
 
-#define EACH_ROW(r)                                                   \
+#define EACH_ROW(r)                                                     \
     for (u32 r = BLOCK * TRAIN_ROWS_OF_BLOCK + THREAD / 32; r < a.rows; \
          r += BLOCKS * TRAIN_ROWS_OF_BLOCK)
 

@@ -2,7 +2,7 @@
 /* See device_subject.h. */
 #include "tests/model/device_subject.h"
 #include "model/engine/encoder.h"
-#include "model/kernels/encoder_ops.h"
+#include "model/kernels/train_ops.h"
 #include "runtime/device/emulated/emulated_text.h"
 #include "runtime/load/load.h"
 #include <dlfcn.h>
@@ -36,11 +36,12 @@ struct engine *device_load_on(const char *on, const char *mask, const char *tran
 }
 
 /* The text of an engine's kernels; of one engine at a time. */
-static struct emulated_text *attention_text, *ops_text;
+static struct emulated_text *attention_text, *ops_text, *training_text;
 
 static size_t args_bytes(const char *entry)
 {
     return !strncmp(entry, "rows_", 5)         ? sizeof(struct rows_args)
+           : !strncmp(entry, "train_", 6)      ? sizeof(struct train_args)
            : !strncmp(entry, "attention_", 10) ? sizeof(struct abi_args)
                                                : 0;
 }
@@ -49,11 +50,12 @@ static size_t args_bytes(const char *entry)
 static int run_entry(const char *entry, unsigned blocks, unsigned threads, unsigned shared,
                      const void *args)
 {
-    const bool op = !strncmp(entry, "rows_", 5);
+    const bool trains = !strncmp(entry, "train_", 6),
+               op = trains || !strncmp(entry, "rows_", 5);
+    const struct emulated_text *text = trains ? training_text : op ? ops_text : attention_text;
     struct emulated_grid grid = {op && blocks > 4 ? 4 : blocks, threads, shared};
     struct error e = {0};
-    if (!device_idle &&
-        emulated_run(op ? ops_text : attention_text, entry, args, &grid, &e) < 0)
+    if (!device_idle && emulated_run(text, entry, args, &grid, &e) < 0)
         fail_msg("%s", e.text);
     return 0;
 }
@@ -67,19 +69,37 @@ static struct emulated_text *open_text(const char *text)
     return t;
 }
 
+static struct emulated_text *open_ops(enum element dtype, uint32_t hidden, bool trains)
+{
+    const struct encoder_ops_shape shape = {dtype == ELEMENT_BF16 ? MASKC_BF16 : MASKC_F32,
+                                            hidden, trains};
+    char *text = encoder_ops_text(&shape);
+    struct emulated_text *ret = open_text(text);
+    free(text);
+    return ret;
+}
+
+void device_use_ops(enum element dtype, uint32_t hidden, bool trains)
+{
+    emulated_close(ops_text);
+    emulated_close(training_text);
+    ops_text = open_ops(dtype, hidden, false);
+    training_text = trains ? open_ops(dtype, hidden, true) : NULL;
+}
+
+void device_use_attention(const struct engine *g)
+{
+    emulated_close(attention_text);
+    attention_text = open_text(g->encoder->attention.kernel->target->source);
+}
+
 /* From here on the fake GPU runs g's kernels. */
 static void put_in(const struct engine *g)
 {
-    const struct encoder_ops_shape shape = {g->dtype == ELEMENT_BF16 ? MASKC_BF16 : MASKC_F32,
-                                            g->config.hidden};
     if (!device_fake)
         return;
-    char *text = encoder_ops_text(&shape);
-    emulated_close(attention_text);
-    emulated_close(ops_text);
-    attention_text = open_text(g->encoder->attention.kernel->target->source);
-    ops_text = open_text(text);
-    free(text);
+    device_use_ops(g->dtype, g->config.hidden, g->trains);
+    device_use_attention(g);
 }
 
 struct engine *device_load(const char *mask, const char *transform, enum element dtype,
@@ -110,4 +130,5 @@ void device_end_fake(void)
 {
     emulated_close(attention_text);
     emulated_close(ops_text);
+    emulated_close(training_text);
 }

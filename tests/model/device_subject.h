@@ -16,6 +16,10 @@ struct engine *device_load(const char *mask, const char *transform, enum element
 struct engine *device_load_on(const char *on, const char *mask, const char *transform,
                               enum element dtype, uint32_t parts);
 
+/* Kernels that the fake runs from here on: of a model to be loaded, which runs some when it trains; of its attention. */
+void device_use_ops(enum element dtype, uint32_t hidden, bool trains);
+void device_use_attention(const struct engine *g);
+
 /* The fake where it is in the loader's path, or null. */
 struct fake_gpu *device_find_fake(void);
 /* From here on it runs kernels; false where it is not there. */

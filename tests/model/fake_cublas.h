@@ -9,10 +9,13 @@ static bool fits(const struct lt_desc *desc, const struct lt_layout *a,
                  const struct lt_layout *b, const struct lt_layout *c,
                  const struct lt_layout *d)
 {
-    const bool transposed = desc->transpose_a == LT_TRANSPOSE;
+    const bool transposed = desc->transpose_a == LT_TRANSPOSE,
+               b_transposed = desc->transpose_b == LT_TRANSPOSE;
     const uint64_t rows = transposed ? a->columns : a->rows,
-                   inner = transposed ? a->rows : a->columns;
-    return rows == d->rows && inner == b->rows && b->columns == d->columns &&
+                   inner = transposed ? a->rows : a->columns,
+                   b_inner = b_transposed ? b->columns : b->rows,
+                   columns = b_transposed ? b->rows : b->columns;
+    return rows == d->rows && inner == b_inner && columns == d->columns &&
            !memcmp(c, d, sizeof *c) && a->type == b->type && a->leading >= (int64_t)a->rows &&
            b->leading >= (int64_t)b->rows && d->leading >= (int64_t)d->rows &&
            desc->compute == LT_COMPUTE_32F && desc->scale == LT_F32;
@@ -22,7 +25,8 @@ static bool fits(const struct lt_desc *desc, const struct lt_layout *a,
 static uint64_t shape_of(const struct lt_desc *desc, const struct lt_layout *a,
                          const struct lt_layout *d)
 {
-    return ((a->rows * 31 + d->rows) * 31 + d->columns) * 31 + desc->epilogue;
+    return (((a->rows * 31 + d->rows) * 31 + d->columns) * 31 + desc->epilogue) * 31 +
+           (uint64_t)desc->transpose_b;
 }
 
 FAKE(cublasLtCreate, struct lt_handle **handle)
@@ -44,7 +48,7 @@ FAKE(cublasLtMatmulDescCreate, struct lt_desc **desc, int compute, int scale)
     COUNTED;
     fake_gpu.descriptions++;
     *desc = calloc(1, sizeof **desc);
-    **desc = (struct lt_desc){compute, scale, 0, LT_EPILOGUE_DEFAULT, NULL};
+    **desc = (struct lt_desc){compute, scale, 0, 0, LT_EPILOGUE_DEFAULT, NULL};
     return 0;
 }
 
@@ -65,6 +69,7 @@ FAKE(cublasLtMatmulDescSetAttribute, struct lt_desc *desc, int attribute, const 
         void *to;
     } known[] = {
         {LT_DESC_TRANSA, 4, &desc->transpose_a},
+        {LT_DESC_TRANSB, 4, &desc->transpose_b},
         {LT_DESC_EPILOGUE, 4, &desc->epilogue},
         {LT_DESC_BIAS_POINTER, 8, &desc->bias},
     };
@@ -115,6 +120,10 @@ FAKE(cublasLtMatmulPreferenceSetAttribute, struct lt_preference *preference, int
      const void *value, size_t bytes)
 {
     COUNTED;
+    const bool alignment = attribute >= LT_PREFERENCE_MIN_ALIGNMENT_BYTES &&
+                           attribute <= LT_PREFERENCE_MIN_ALIGNMENT_BYTES + 3;
+    if (alignment)
+        return bytes == sizeof(uint32_t) ? 0 : INVALID_VALUE;
     if (attribute != LT_PREFERENCE_MAX_WORKSPACE_BYTES || bytes != sizeof(uint64_t))
         return INVALID_VALUE;
     memcpy(preference, value, bytes);
@@ -147,7 +156,9 @@ FAKE(cublasLtMatmul, struct lt_handle *handle, struct lt_desc *desc, const void 
 {
     INSIDE;
     const float one = 1, zero = 0;
-    if (!handle || memcmp(alpha, &one, 4) || memcmp(beta, &zero, 4) || c != d || !workspace ||
+    const bool adds = !memcmp(beta, &one, 4);
+    if (!handle || memcmp(alpha, &one, 4) || (!adds && memcmp(beta, &zero, 4)) || c != d ||
+        !workspace || (adds && desc->epilogue != LT_EPILOGUE_DEFAULT) ||
         workspace_bytes != WORKSPACE || !fits(desc, a_layout, b_layout, c_layout, d_layout) ||
         algorithm->data[0] != shape_of(desc, a_layout, d_layout) ||
         (desc->epilogue != LT_EPILOGUE_DEFAULT && !desc->bias))
@@ -155,6 +166,6 @@ FAKE(cublasLtMatmul, struct lt_handle *handle, struct lt_desc *desc, const void 
     fake_gpu.products++;
     fake_gpu.fused += desc->epilogue != LT_EPILOGUE_DEFAULT;
     fake_gpu.gelus += desc->epilogue == LT_EPILOGUE_GELU_BIAS;
-    struct work w = {.product = {*desc, *a_layout, *b_layout, *d_layout, a, b, d}};
+    struct work w = {.product = {*desc, *a_layout, *b_layout, *d_layout, a, b, d, adds}};
     return take(stream, &w);
 }

@@ -4,6 +4,7 @@
 #pragma once
 #include "model/backend/cuda/cublas_symbols.h"
 #include <math.h>
+#include <stdbool.h>
 #include <stdint.h>
 #include <string.h>
 
@@ -15,7 +16,7 @@ struct lt_layout {
 
 struct lt_desc {
     int compute, scale;
-    int32_t transpose_a;
+    int32_t transpose_a, transpose_b;
     uint32_t epilogue;
     void *bias;
 };
@@ -25,6 +26,7 @@ struct product {
     struct lt_layout a, b, d;
     const void *a_data, *b_data;
     void *d_data;
+    bool adds;
 };
 
 static double read_at(const void *data, int type, uint64_t at)
@@ -63,22 +65,24 @@ static double finish(const struct lt_desc *desc, int type, uint64_t row, double 
     }
 }
 
-/* D = finish(op(A) B), all by columns: element (row, column) lies at row + column * leading. */
+/* D = finish(op(A) op(B)), or with that added, all by columns: element (row, column) lies at row + column * leading. */
 static int run_product(const struct product *p)
 {
-    const bool transposed = p->desc.transpose_a == LT_TRANSPOSE;
-    const uint64_t inner = p->b.rows;
+    const bool transposed = p->desc.transpose_a == LT_TRANSPOSE,
+               b_transposed = p->desc.transpose_b == LT_TRANSPOSE;
+    const uint64_t inner = b_transposed ? p->b.columns : p->b.rows;
     for (uint64_t column = 0; column < p->d.columns; column++)
         for (uint64_t row = 0; row < p->d.rows; row++) {
-            double sum = 0;
+            const uint64_t at = row + column * (uint64_t)p->d.leading;
+            double sum = p->adds ? read_at(p->d_data, p->d.type, at) : 0;
             for (uint64_t k = 0; k < inner; k++) {
                 uint64_t a = transposed ? k + row * (uint64_t)p->a.leading
                                         : row + k * (uint64_t)p->a.leading;
-                sum += read_at(p->a_data, p->a.type, a) *
-                       read_at(p->b_data, p->b.type, k + column * (uint64_t)p->b.leading);
+                uint64_t b = b_transposed ? column + k * (uint64_t)p->b.leading
+                                          : k + column * (uint64_t)p->b.leading;
+                sum += read_at(p->a_data, p->a.type, a) * read_at(p->b_data, p->b.type, b);
             }
-            write_at(p->d_data, p->d.type, row + column * (uint64_t)p->d.leading,
-                     finish(&p->desc, p->d.type, row, sum));
+            write_at(p->d_data, p->d.type, at, finish(&p->desc, p->d.type, row, sum));
         }
     return 0;
 }

@@ -47,8 +47,8 @@ static void must_equal(const char *name, const struct train_state *s, const floa
     for (uint32_t k = 0; k < s->pieces; k++) {
         const struct piece *p = &s->piece[k];
         const double d = norm(p, got, truth),
-                     of = fmax(norm(p, truth, NULL), (is_key_bias(p) ? 0.1 : 1e-3) *
-                                                         largest_in_layer(s, p, truth));
+                     of = fmax(norm(p, truth, NULL),
+                               (is_key_bias(p) ? 0.1 : 1e-3) * largest_in_layer(s, p, truth));
         if (!(d <= tolerance * of))
             fail_msg("%s: %s is off by %g of %g", name, p->parameter->name, d, of);
     }
@@ -98,8 +98,7 @@ static void gradients_in_f32_are_the_cpus(void **unused)
     for (size_t k = 0; k < sizeof cases / sizeof *cases; k++) {
         struct train_subject cpu, gpu;
         const struct gradients_request of_cpu = begin(&cases[k], ELEMENT_F32, NULL, &cpu),
-                                       of_gpu =
-                                           begin(&cases[k], ELEMENT_F32, "emulated", &gpu);
+                                       of_gpu = begin(&cases[k], ELEMENT_F32, "emulated", &gpu);
         const struct batch_loss truth = subject_run(&cpu, &of_cpu),
                                 got = subject_run(&gpu, &of_gpu);
         float *expected = state_gradient(cpu.state), *gradient = state_gradient(gpu.state);
@@ -190,12 +189,10 @@ static void what_it_does_not_train_is_refused(void **unused)
     struct error e = {0};
     (void)unused;
     random_restart();
-    random_head(&(struct bert_case){.layers = 1,
-                                    .hidden = 64,
-                                    .heads = 4,
-                                    .act = "gelu",
-                                    .type = "modernbert"},
-                "ModernBertForTokenClassification", LABELS);
+    random_head(
+        &(struct bert_case){
+            .layers = 1, .hidden = 64, .heads = 4, .act = "gelu", .type = "modernbert"},
+        "ModernBertForTokenClassification", LABELS);
     const struct engine_options o = {
         .device = "emulated", .trains = true, .parts = PART_CLASSIFIER};
     assert_null(engine_load(random_folder, &o, &e));
@@ -215,8 +212,8 @@ static float *values_after(const struct optimizer *o, const char *device,
     const struct gradients_request r = begin(&cases[0], ELEMENT_F32, device, s);
     for (uint64_t step = 1; step <= STEPS; step++) {
         subject_run(s, &r);
-        if (optimizer_step(o, s->state, &(struct optimizer_step){step, 1e-3, 2}, ret_norm,
-                           &e) < 0 ||
+        if (optimizer_step(o, s->state, &(struct optimizer_step){step, 1e-3, 2}, ret_norm, &e) <
+                0 ||
             engine_repack(s->engine, &e) < 0)
             fail_msg("%s", e.text);
     }

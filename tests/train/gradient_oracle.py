@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Gradients of every parameter against BertForPreTraining in float64: usage gradient_oracle.py GRADIENTS_DUMP MASKC [--all | NAME].
+"""Gradients of every parameter against BertForPreTraining in float64: usage gradient_oracle.py GRADIENTS_DUMP MASKC [--all | NAME [DEVICE]].
 f32: |d| <= 1e-5 max(|g|, 1e-3 of the largest |g| in its layer), norms by tensor. bf16: the error of all tensors together
 at most 1.5 times that of the same model in torch's autocast, and twice that of each layer's.
 Dropout is judged with our drawn bits, which philox() draws again.
@@ -23,6 +23,7 @@ sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), ".."
 from bert import Bert, make_folder, read_safetensors  # noqa: E402
 
 failures = 0
+device = sys.argv[4] if len(sys.argv) > 4 else None
 M32, M64 = (1 << 32) - 1, (1 << 64) - 1
 
 
@@ -178,6 +179,7 @@ def set_mask(case, maskc, folder):
         options = [f"mask={case.mask}"]
     if case.sparsegen is not None:
         options += [f"transform=sparsegen={case.sparsegen}"]
+    options += [f"device={device}"] if device else []
     return options + [f"hidden={case.hidden}", f"attention={case.attention}", f"seed={case.seed}"]
 
 

@@ -174,6 +174,7 @@ static struct engine *load(int argc, char **argv, const struct train_batch *b)
 {
     struct error e = {0};
     struct engine_options o = {.mask = option(argc, argv, "mask", NULL),
+                               .device = option(argc, argv, "device", NULL),
                                .transform = option(argc, argv, "transform", NULL),
                                .dtype = strcmp(option(argc, argv, "dtype", "f32"), "bf16")
                                             ? ELEMENT_F32

@@ -11,13 +11,14 @@
 #include "model/backend/cuda/cublas_library.h"
 #include <pthread.h>
 #include <stdlib.h>
+#include <string.h>
 
 /* What an algorithm was asked for, and what the library answered. */
-struct plan_key {
+struct plan_key { /* without holes: compared as bytes */
     uint32_t m, n, k;
     int type, type_d; /* of A and B, of D */
-    bool transpose_a, transpose_b;
-    uint64_t a_leading, b_leading, d_leading;
+    uint32_t transpose_a, transpose_b;
+    uint32_t a_leading, b_leading, d_leading;
     int epilogue;
     uint32_t a_alignment, b_alignment, d_alignment; /* of pointers, at most ALIGNMENT bytes */
 };
@@ -35,7 +36,7 @@ struct plan {
 struct multiplication {
     const void *a, *b;
     void *d;
-    const void *bias;  /* of the epilogue's */
+    const void *bias; /* of the epilogue's */
     struct plan_key key;
     bool adds;
 };
@@ -205,20 +206,10 @@ static int ask(const struct cublas *c, struct lt_desc *desc, struct plan *p)
     return 0; /* what the library cannot do is no failure */
 }
 
-static bool same(const struct plan_key *a, const struct plan_key *b)
-{
-    return a->m == b->m && a->n == b->n && a->k == b->k && a->type == b->type &&
-           a->type_d == b->type_d && a->transpose_a == b->transpose_a &&
-           a->transpose_b == b->transpose_b && a->a_leading == b->a_leading &&
-           a->b_leading == b->b_leading && a->d_leading == b->d_leading &&
-           a->epilogue == b->epilogue && a->a_alignment == b->a_alignment &&
-           a->b_alignment == b->b_alignment && a->d_alignment == b->d_alignment;
-}
-
 static struct plan *find(const struct cublas *c, const struct plan_key *key)
 {
     for (uint32_t k = 0; k < c->plans; k++)
-        if (same(&c->plan[k]->key, key))
+        if (!memcmp(&c->plan[k]->key, key, sizeof *key))
             return c->plan[k];
     return NULL;
 }
@@ -344,9 +335,9 @@ int cublas_weight_gradient(struct cublas *c, const struct gpu_stream *s,
                                        .type = type_of(w->type),
                                        .type_d = LT_F32,
                                        .transpose_b = true,
-                                       .a_leading = w->x_row,
-                                       .b_leading = w->dy_row,
-                                       .d_leading = w->dw_row,
+                                       .a_leading = (uint32_t)w->x_row,
+                                       .b_leading = (uint32_t)w->dy_row,
+                                       .d_leading = (uint32_t)w->dw_row,
                                        .epilogue = LT_EPILOGUE_DEFAULT}};
     bool done = false;
     if (run(c, s, &m, &done, e) < 0)

@@ -38,5 +38,8 @@ done
 for file in $(cd templates/encoder_ops && ls *.h *.cu); do
     [ "$file" = args.h ] || compile "encoder_ops/$file" "$work/encoder_ops"
 done
+for file in $(cd templates/train_ops && ls *.h *.cu); do
+    [ "$file" = args.h ] || compile "train_ops/$file" "$work/encoder_ops"
+done
 [ "$count" -gt 50 ] || { echo "only $count files found" >&2; exit 1; }
 echo "$count files"

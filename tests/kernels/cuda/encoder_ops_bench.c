@@ -86,7 +86,7 @@ void matrix_compare(const struct matrix *m, const double *truth, const char *wha
 
 struct source *bench_source(const struct shape *s)
 {
-    struct encoder_ops_features f = {s->wide ? ABI_F32 : ABI_BF16, s->hidden};
+    struct encoder_ops_features f = {s->wide ? ABI_F32 : ABI_BF16, s->hidden, s->trains};
     return encoder_ops_source(&f);
 }
 
@@ -138,7 +138,18 @@ void bench_close(struct bench *b)
 
 enum { BLOCKS = 2 }; /* rows are more than the warps */
 
-static void launch_machine(struct bench *b, const char *entry, const struct rows_args *a)
+void bench_lend(const void *p, uint64_t bytes)
+{
+    memory_lend(&machine_memory, p, bytes);
+}
+
+void bench_unlend(const void *p)
+{
+    memory_unlend(&machine_memory, p);
+}
+
+/* dynamic: bytes of shared memory that the launch adds. */
+static void launch_machine(struct bench *b, const char *entry, const void *a, uint32_t dynamic)
 {
     char why[FAULT_TEXT];
     struct program *p = b->code.entry;
@@ -151,7 +162,7 @@ static void launch_machine(struct bench *b, const char *entry, const struct rows
                             .warps = ROWS_THREADS / 32,
                             .index = k,
                             .grid = BLOCKS,
-                            .shared_bytes = p->shared_base + p->shared_static,
+                            .shared_bytes = p->shared_base + p->shared_static + dynamic,
                             .left = 10000000,
                             .fault = why};
         if (block_run(&one))
@@ -173,8 +184,18 @@ void bench_launch(const struct bench *b, const char *entry, const struct rows_ar
     for (size_t k = 0; k < sizeof lists / sizeof *lists; k++)
         if (lists[k])
             memory_lend(&machine_memory, lists[k], (a->rows + (k == 3)) * sizeof(uint32_t));
-    launch_machine((struct bench *)(uintptr_t)b, entry, a);
+    launch_machine((struct bench *)(uintptr_t)b, entry, a, 0);
     for (size_t k = 0; k < sizeof lists / sizeof *lists; k++)
         if (lists[k])
             memory_unlend(&machine_memory, lists[k]);
+}
+
+void bench_train(const struct bench *b, const char *entry, const struct train_args *a)
+{
+    struct error e = {0};
+    const struct emulated_grid grid = {BLOCKS, TRAIN_THREADS, TRAIN_SHARED};
+    if (bench_machine)
+        launch_machine((struct bench *)(uintptr_t)b, entry, a, TRAIN_SHARED);
+    else if (emulated_run(b->text, entry, a, &grid, &e) < 0)
+        fail_msg("%s", e.text);
 }

@@ -5,6 +5,7 @@
 #include "templates/abi.h"
 /* after abi.h */
 #include "templates/encoder_ops/args.h"
+#include "templates/train_ops/args.h"
 #include "tests/sass/image.h"
 #include <stdbool.h>
 
@@ -31,7 +32,8 @@ void matrix_compare(const struct matrix *m, const double *truth, const char *wha
 
 struct shape {
     uint32_t hidden;
-    bool wide; /* f32 */
+    bool wide;   /* f32 */
+    bool trains; /* the kernels of training */
 };
 
 struct bench {
@@ -48,3 +50,8 @@ void bench_open(struct bench *b, struct shape s);
 void bench_close(struct bench *b);
 /* Of a->rows rows, more than there are warps. */
 void bench_launch(const struct bench *b, const char *entry, const struct rows_args *a);
+/* The same of an entry of training, all of whose arrays are lent. */
+void bench_train(const struct bench *b, const char *entry, const struct train_args *a);
+/* Memory that kernels may read and write until it is taken back. */
+void bench_lend(const void *p, uint64_t bytes);
+void bench_unlend(const void *p);

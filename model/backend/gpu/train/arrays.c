@@ -106,9 +106,9 @@ static int pack_bias(struct backend_state *s, const struct linear *l, const floa
     const uint32_t out = l->shape.out;
     const bool two = l->fused_bias != l->bias;
     if (bias)
-        return convert(s, ELEMENT_F32, bias, out, l->bias, e) < 0
-                   ? -1
-                   : two ? convert(s, l->shape.y, bias, out, l->fused_bias, e) : 0;
+        return convert(s, ELEMENT_F32, bias, out, l->bias, e) < 0 ? -1
+               : two ? convert(s, l->shape.y, bias, out, l->fused_bias, e)
+                     : 0;
     if (s->driver->clear(s->gpu, &s->stream, l->bias, bytes_of(out), e) < 0)
         return -1;
     return two ? s->driver->clear(s->gpu, &s->stream, l->fused_bias,

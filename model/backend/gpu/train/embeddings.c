@@ -21,12 +21,12 @@ static int add_rows(const struct op_batch *p, const struct segments *s, const fl
                                       .x = d,
                                       .y = p->sum},
                             whole = {.rows = s->targets,
-                                       .wide = 1,
-                                       .adds = 1,
-                                       .begin = p->staged + s->begin_of_target,
-                                       .target = p->staged + s->target,
-                                       .x = p->sum,
-                                       .y = table};
+                                     .wide = 1,
+                                     .adds = 1,
+                                     .begin = p->staged + s->begin_of_target,
+                                     .target = p->staged + s->target,
+                                     .x = p->sum,
+                                     .y = table};
     return !table ? 0
            : gpu_train_run(p, TRAIN_OP_SEGMENTS, &pieces, e) < 0
                ? -1
@@ -36,9 +36,13 @@ static int add_rows(const struct op_batch *p, const struct segments *s, const fl
 int gpu_train_embeddings(const struct op_batch *p, float *d, struct error *e)
 {
     const struct train_state *s = p->request->state;
-    const struct norm_back norm = {
-        &p->c->embeddings.norm,    &p->tape.embeddings_norm,   p->sizes.tokens, 0,
-        PARAMETER_EMBEDDINGS_GAIN, PARAMETER_EMBEDDINGS_SHIFT, true};
+    const struct norm_back norm = {&p->c->embeddings.norm,
+                                   &p->tape.embeddings_norm,
+                                   p->sizes.tokens,
+                                   0,
+                                   PARAMETER_EMBEDDINGS_GAIN,
+                                   PARAMETER_EMBEDDINGS_SHIFT,
+                                   true};
     const struct {
         const struct segments *rows;
         enum parameter_id id;

@@ -29,21 +29,24 @@ static const float *value(const struct labels *n, enum parameter_id id)
     return s->value + train_state_piece(s, id, 0)->first;
 }
 
-/* y = the head's dropout of x, rows of the target; y of the dtype or f32. */
-static int drop(const struct labels *n, uint32_t site, bool drops, float *x, void *y, bool wide,
+/* y = the head's dropout of x, rows of the target; y is x, or of the dtype. */
+static int drop(const struct labels *n, uint32_t site, bool drops, float *x, void *y,
                 struct error *e)
 {
     const struct op_batch *p = n->p;
-    struct train_args args = {.rows = n->target->count, .wide_y = wide, .d = x, .y = y};
-    gpu_train_drop_with(
-        p, site, drops && !p->request->loss_only ? p->request->head_dropout : 0, &args);
+    struct train_args args = {.rows = n->target->count,
+                              .wide_y = x == y || p->g->dtype == ELEMENT_F32,
+                              .d = x,
+                              .y = y};
+    gpu_train_drop_with(p, site, drops && !p->request->loss_only ? p->request->head_dropout : 0,
+                        &args);
     args.place = p->staged + n->staged->place;
     return x == y && !args.keep_below ? 0 : gpu_train_run(p, TRAIN_OP_NORM_BACK, &args, e);
 }
 
 static int drop_before_labels(const struct labels *n, float *x, struct error *e)
 {
-    return drop(n, graph_head_site(n->p->g->config.layers), n->form->drops, x, x, true, e);
+    return drop(n, graph_head_site(n->p->g->config.layers), n->form->drops, x, x, e);
 }
 
 /* ---- the pooler ---- */
@@ -69,7 +72,7 @@ static int pool(const struct labels *n, struct error *e)
     pooler.shape.y = ELEMENT_F32;
     pooler.fused_bias = pooler.bias;
     if (drop(n, graph_dense_site(p->g->config.layers), drops_before_pooler(n), a->x,
-             a->gathered, p->g->dtype == ELEMENT_F32, e) < 0 ||
+             a->gathered, e) < 0 ||
         gpu_run_product(&p->memory->ops, &pooler, rows, a->gathered, a->pre, e) < 0)
         return -1;
     return gpu_run_op(&p->memory->ops, ENCODER_OP_FINISH, &after, e);
@@ -87,18 +90,24 @@ static int pool_back(const struct labels *n, struct error *e)
                                     .x = a->pre,
                                     .d = a->dx,
                                     .y = a->d_pre};
-    const struct column_sums bias = {.rows = rows,
-                                     .columns = h,
-                                     .x = a->d_pre,
-                                     .to = gradient(n, PARAMETER_POOLER_BIAS)};
-    const struct weight_gradient weight = {
-        h, h, rows, p->g->dtype, a->d_pre, a->gathered, h, h,
-        gradient(n, PARAMETER_POOLER_WEIGHT), h};
+    const struct column_sums bias = {
+        .rows = rows, .columns = h, .x = a->d_pre, .to = gradient(n, PARAMETER_POOLER_BIAS)};
+    const struct weight_gradient weight = {h,
+                                           h,
+                                           rows,
+                                           p->g->dtype,
+                                           a->d_pre,
+                                           a->gathered,
+                                           h,
+                                           h,
+                                           gradient(n, PARAMETER_POOLER_WEIGHT),
+                                           h};
     if (gpu_train_run(p, TRAIN_OP_ACTIVATE_BACK, &back, e) < 0 ||
         gpu_train_columns(p, &bias, e) < 0 ||
-        gpu_train_product(p, &p->c->pooler_twin, rows, a->d_pre, a->dx, false, e) < 0 ||
+        gpu_train_product(p, &(struct gpu_product){&p->c->pooler_twin, rows, a->d_pre, a->dx},
+                          e) < 0 ||
         drop(n, graph_dense_site(p->g->config.layers), drops_before_pooler(n), a->dx, a->dx,
-             true, e) < 0)
+             e) < 0)
         return -1;
     return p->state->driver->weight_gradient(p->state->gpu, &p->state->stream, &weight, e);
 }
@@ -167,8 +176,8 @@ static int find_loss(const struct labels *n, float *host, struct error *e)
     if (n->p->request->loss_only)
         return 0;
     return s->driver->send(s->gpu, stream, a->logits, host, all * sizeof *host, e) < 0 ||
-                   s->driver->send(s->gpu, stream, a->bias, host + all,
-                                   n->count * sizeof *host, e) < 0
+                   s->driver->send(s->gpu, stream, a->bias, host + all, n->count * sizeof *host,
+                                   e) < 0
                ? -1
                : s->driver->wait(s->gpu, stream, e);
 }
@@ -178,9 +187,16 @@ static int linear_back(const struct labels *n, struct error *e)
     const struct op_batch *p = n->p;
     const struct label_arrays *a = &p->labels;
     const uint32_t rows = n->target->count, h = p->g->config.hidden;
-    const struct weight_gradient weight = {
-        h, n->count, rows, ELEMENT_F32, a->logits, a->x, n->count, h,
-        gradient(n, n->form->weight), h};
+    const struct weight_gradient weight = {h,
+                                           n->count,
+                                           rows,
+                                           ELEMENT_F32,
+                                           a->logits,
+                                           a->x,
+                                           n->count,
+                                           h,
+                                           gradient(n, n->form->weight),
+                                           h};
     const struct train_args bias = {.count = n->count,
                                     .adds = 1,
                                     .x = a->bias,

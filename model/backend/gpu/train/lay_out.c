@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Where the arrays of a pass lie. The same function says how large they are. */
+#include "model/graph/lay_out.h"
 #include "model/arch/arch.h"
 #include "model/backend/gpu/train/train.h"
-#include "model/graph/lay_out.h"
 
 static void *take(const struct op_batch *p, struct arena *a, uint64_t elements)
 {
@@ -28,9 +28,8 @@ static void lay_out_tape(struct op_batch *p, struct arena *a)
                   &(struct graph_sizes){s->tokens, keeps, s->recompute != RECOMPUTE_LAYER}, a,
                   layer, &p->tape);
     for (uint32_t k = 0; k < p->g->config.layers; k++)
-        layer[k].lse = k == 0 || keeps
-                           ? take_f32(a, (uint64_t)s->tokens * p->g->config.heads)
-                           : layer[0].lse;
+        layer[k].lse = k == 0 || keeps ? take_f32(a, (uint64_t)s->tokens * p->g->config.heads)
+                                       : layer[0].lse;
 }
 
 static void lay_out_back(struct op_batch *p, struct arena *a)

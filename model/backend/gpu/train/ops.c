@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The operations of model/ops/ops.h on a driver, forward, over a tape. */
-#include "model/arch/arch.h"
 #include "model/backend/gpu/train/ops.h"
+#include "model/arch/arch.h"
 #include <math.h>
 
 int gpu_train_run(const struct op_batch *p, enum train_op op, const struct train_args *a,
@@ -10,12 +10,11 @@ int gpu_train_run(const struct op_batch *p, enum train_op op, const struct train
     return p->state->driver->run_train(p->state->gpu, &p->state->stream, op, a, e);
 }
 
-int gpu_train_product(const struct op_batch *p, const struct linear *l, uint32_t rows,
-                      const void *x, void *y, bool adds, struct error *e)
+int gpu_train_product(const struct op_batch *p, const struct gpu_product *product,
+                      struct error *e)
 {
-    const struct gpu_product product = {l, rows, x, y, .fuse = false, .adds = adds};
     bool fused;
-    return p->state->driver->product(p->state->gpu, &p->state->stream, &product, &fused, e);
+    return p->state->driver->product(p->state->gpu, &p->state->stream, product, &fused, e);
 }
 
 /* ---- dropout ---- */
@@ -124,7 +123,7 @@ static int close(struct op_batch *p, const struct op_close *o, struct error *e)
         args.shift = n->shift;
     }
     gpu_train_drop(p, o->site, &args);
-    return gpu_train_product(p, o->l, args.rows, o->x, p->sum, false, e) < 0
+    return gpu_train_product(p, &(struct gpu_product){o->l, args.rows, o->x, p->sum}, e) < 0
                ? -1
                : gpu_train_run(p, TRAIN_OP_NORM, &args, e);
 }
@@ -191,14 +190,14 @@ static int attend_back(struct op_batch *p, uint32_t layer, struct error *e)
         *(b->diagonals ? &call.grad_bias_diagonals : &call.grad_bias) = b->part;
     if (attention_run_back(&p->c->attention, &call, e) < 0)
         return -1;
-    return wanted ? gpu_train_run(p, TRAIN_OP_ADD,
-                                  &(struct train_args){.count = bias_size(p, true),
-                                                       .adds = 1,
-                                                       .x = b->part,
-                                                       .y = b->gradient +
-                                                            bias_at(p, layer, true)},
-                                  e)
-                  : 0;
+    return wanted
+               ? gpu_train_run(p, TRAIN_OP_ADD,
+                               &(struct train_args){.count = bias_size(p, true),
+                                                    .adds = 1,
+                                                    .x = b->part,
+                                                    .y = b->gradient + bias_at(p, layer, true)},
+                               e)
+               : 0;
 }
 
 const struct ops gpu_train_ops = {

@@ -46,18 +46,18 @@ static int add_matrix_bias(const struct op_batch *p, const struct op_parameters 
 {
     const struct attention *a = &p->c->attention;
     const bool heads = o->heads == OP_HEADS_OUT;
-    float *to = train_state_gradient(p->request->state, o->bias + (o->whole ? 0 : 2 * m),
-                                     o->layer);
+    float *to =
+        train_state_gradient(p->request->state, o->bias + (o->whole ? 0 : 2 * m), o->layer);
     if (!to)
         return 0;
-    const struct train_args args = {
-        .rows = (p->sizes.tokens + TRAIN_CHUNK - 1) / TRAIN_CHUNK,
-        .columns = out / o->matrices,
-        .stride = out,
-        .head = heads ? a->head_dim : 0,
-        .padded = heads ? a->padded_dim : 0,
-        .part = p->partial + (uint64_t)m * (out / o->matrices),
-        .y = to + (o->whole ? (uint64_t)m * a->heads * a->head_dim : 0)};
+    const struct train_args args = {.rows = (p->sizes.tokens + TRAIN_CHUNK - 1) / TRAIN_CHUNK,
+                                    .columns = out / o->matrices,
+                                    .stride = out,
+                                    .head = heads ? a->head_dim : 0,
+                                    .padded = heads ? a->padded_dim : 0,
+                                    .part = p->partial + (uint64_t)m * (out / o->matrices),
+                                    .y = to +
+                                         (o->whole ? (uint64_t)m * a->heads * a->head_dim : 0)};
     return gpu_train_run(p, TRAIN_OP_ADD_PARTS, &args, e);
 }
 
@@ -100,22 +100,21 @@ int gpu_train_norm_back(const struct op_batch *p, const struct norm_back *n, flo
 
 int gpu_norm_back(struct op_batch *p, const struct op_norm *o, float *d, struct error *e)
 {
-    return gpu_train_norm_back(
-        p,
-        &(struct norm_back){o->norm, &o->kept, p->sizes.tokens, o->layer, o->gain, o->shift,
-                            false},
-        d, e);
+    return gpu_train_norm_back(p,
+                               &(struct norm_back){o->norm, &o->kept, p->sizes.tokens, o->layer,
+                                                   o->gain, o->shift, false},
+                               d, e);
 }
 
 int gpu_add(struct op_batch *p, const float *x, float *to, struct error *e)
 {
-    return gpu_train_run(p, TRAIN_OP_ADD,
-                         &(struct train_args){.count = (uint64_t)p->sizes.tokens *
-                                                       p->g->config.hidden,
-                                              .adds = 1,
-                                              .x = x,
-                                              .y = to},
-                         e);
+    return gpu_train_run(
+        p, TRAIN_OP_ADD,
+        &(struct train_args){.count = (uint64_t)p->sizes.tokens * p->g->config.hidden,
+                             .adds = 1,
+                             .x = x,
+                             .y = to},
+        e);
 }
 
 /* ---- linears ---- */
@@ -143,7 +142,7 @@ int gpu_close_back(struct op_batch *p, const struct op_close *o, float *d, void 
     gpu_train_drop(p, o->site, &drop);
     if ((o->norm.norm && gpu_norm_back(p, &o->norm, d, e) < 0) ||
         gpu_train_run(p, TRAIN_OP_NORM_BACK, &drop, e) < 0 ||
-        gpu_train_product(p, o->twin, drop.rows, d_sum, dx, false, e) < 0 ||
+        gpu_train_product(p, &(struct gpu_product){o->twin, drop.rows, d_sum, dx}, e) < 0 ||
         add_bias(p, &o->parameters, o->l->shape.out, d_sum, e) < 0)
         return -1;
     return weight_gradients(p, &o->parameters, &o->l->shape, o->x, d_sum, e);
@@ -170,7 +169,9 @@ int gpu_linear_back(struct op_batch *p, const struct op_linear *o,
 {
     const void *d = o->pre ? b->d_pre : b->dy;
     if ((o->pre && activate_back(p, o, b, e) < 0) ||
-        gpu_train_product(p, o->twin, p->sizes.tokens, d, b->dx, b->adds, e) < 0 ||
+        gpu_train_product(
+            p, &(struct gpu_product){o->twin, p->sizes.tokens, d, b->dx, .adds = b->adds}, e) <
+            0 ||
         add_bias(p, &o->parameters, o->l->shape.out, d, e) < 0)
         return -1;
     return weight_gradients(p, &o->parameters, &o->l->shape, o->x, d, e);

@@ -22,7 +22,7 @@ uint32_t stage_add(struct stage *s, const void *words, uint64_t count); /* where
 enum { SEGMENT_ROWS = 64 };
 struct segments {
     uint32_t pieces, targets;
-    uint32_t from, begin;              /* [rows], [pieces + 1] */
+    uint32_t from, begin;             /* [rows], [pieces + 1] */
     uint32_t begin_of_target, target; /* [targets + 1], [targets] */
 };
 
@@ -52,16 +52,17 @@ struct words_arrays {
 
 /* Rows of a target with few labels. */
 struct label_arrays {
-    float *x, *dx;                   /* [rows, H] */
-    float *logits;                   /* [rows, labels] */
-    float *bias;                     /* [labels] */
-    void *gathered, *d_pre;          /* [rows, H] of the dtype */
-    float *pre;                      /* [rows, H] */
+    float *x, *dx;          /* [rows, H] */
+    float *logits;          /* [rows, labels] */
+    float *bias;            /* [labels] */
+    void *gathered, *d_pre; /* [rows, H] of the dtype */
+    float *pre;             /* [rows, H] */
 };
 
 struct backend_training {
-    struct backend_workspace ops; /* its stream is the backend's: for the operations of inference */
-    void *device;                 /* all arrays */
+    struct backend_workspace
+        ops;      /* its stream is the backend's: for the operations of inference */
+    void *device; /* all arrays */
     uint64_t bytes;
     struct layer_tape *layer; /* [layers] */
     struct stage stage;
@@ -114,8 +115,8 @@ int gpu_train_norm_back(const struct op_batch *p, const struct norm_back *n, flo
 /* The fields of args about the dropout of a site, at rows of the batch. */
 void gpu_train_drop(const struct op_batch *p, uint32_t site, struct train_args *a);
 /* y = x W^T, or added; without bias. */
-int gpu_train_product(const struct op_batch *p, const struct linear *l, uint32_t rows,
-                      const void *x, void *y, bool adds, struct error *e);
+int gpu_train_product(const struct op_batch *p, const struct gpu_product *product,
+                      struct error *e);
 
 int gpu_train_words(struct op_batch *p, uint32_t target, struct batch_loss *loss,
                     struct error *e);

@@ -43,10 +43,8 @@ static int reduce(struct backend_state *s, const float *from, uint64_t count, ui
                   double *ret, struct error *e)
 {
     const uint64_t parts = (count + TRAIN_PART - 1) / TRAIN_PART;
-    struct step t = {.s = s,
-                     .part = s->driver->allocate(s->gpu, parts * sizeof(float), e)};
-    const struct train_args args = {
-        .count = count, .mode = mode, .x = from, .part = t.part};
+    struct step t = {.s = s, .part = s->driver->allocate(s->gpu, parts * sizeof(float), e)};
+    const struct train_args args = {.count = count, .mode = mode, .x = from, .part = t.part};
     int r = t.part ? s->driver->run_train(s->gpu, &s->stream, TRAIN_OP_REDUCE, &args, e) : -1;
     if (r == 0)
         r = read_parts(&t, parts, e);
@@ -88,11 +86,11 @@ static void divide(const struct train_state *s, const struct update *u, struct s
         for (uint64_t at = 0; at < s->piece[k].count; at += TRAIN_PART) {
             const struct piece *p = &s->piece[k];
             const uint64_t left = p->count - at;
-            *MEMORY_PUSH(t->block, t->blocks, capacity) = (struct train_block){
-                .first = p->first + at,
-                .count = left < TRAIN_PART ? (uint32_t)left : TRAIN_PART,
-                .decay = p->decays ? u->decay : 0,
-                .scale = p->rate_scale};
+            *MEMORY_PUSH(t->block, t->blocks, capacity) =
+                (struct train_block){.first = p->first + at,
+                                     .count = left < TRAIN_PART ? (uint32_t)left : TRAIN_PART,
+                                     .decay = p->decays ? u->decay : 0,
+                                     .scale = p->rate_scale};
             *MEMORY_PUSH(t->piece, n, pieces) = k;
         }
 }

@@ -90,8 +90,8 @@ static int dense_back(const struct chunk *c, struct error *e)
                                            .x = w->d_dense,
                                            .to = gradient(c, PARAMETER_MLM_DENSE_BIAS)};
     const struct norm_back norm = {
-        &p->c->words_norm, &w->norm, c->rows, 0, PARAMETER_MLM_GAIN, PARAMETER_MLM_SHIFT,
-        false};
+        &p->c->words_norm,   &w->norm, c->rows, 0, PARAMETER_MLM_GAIN,
+        PARAMETER_MLM_SHIFT, false};
     const struct train_args back = {.rows = c->rows,
                                     .columns = p->g->config.hidden,
                                     .wide = 1,
@@ -100,7 +100,9 @@ static int dense_back(const struct chunk *c, struct error *e)
                                     .d = w->d,
                                     .y = w->d_dense};
     if (gpu_train_columns(p, &bias, e) < 0 ||
-        gpu_train_product(p, &p->c->words_out_twin, c->rows, w->d_logits, w->d, false, e) < 0 ||
+        gpu_train_product(
+            p, &(struct gpu_product){&p->c->words_out_twin, c->rows, w->d_logits, w->d}, e) <
+            0 ||
         gpu_train_norm_back(p, &norm, w->d, e) < 0 ||
         gpu_train_run(p, TRAIN_OP_ACTIVATE_BACK, &back, e) < 0)
         return -1;
@@ -137,7 +139,9 @@ static int back(const struct chunk *c, struct error *e)
                                        .x = w->d,
                                        .y = p->back.stream};
     if (dense_back(c, e) < 0 ||
-        gpu_train_product(p, &p->c->words_dense_twin, c->rows, w->d_dense, w->d, false, e) < 0 ||
+        gpu_train_product(
+            p, &(struct gpu_product){&p->c->words_dense_twin, c->rows, w->d_dense, w->d}, e) <
+            0 ||
         gpu_train_run(p, TRAIN_OP_SEGMENTS, &scatter, e) < 0)
         return -1;
     return weight_gradients(c, e);

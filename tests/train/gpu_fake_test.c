@@ -1,0 +1,166 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Does training through the driver API and cuBLASLt, on a GPU that is none (tests/model/fake_gpu.c), give the gradients of the
+   emulated device? When a call fails: is there one line, and is nothing kept? */
+#include "masks/base/memory.h"
+#include "model/train/optimizer.h"
+#include "tests/model/device_subject.h"
+#include "tests/support/test.h"
+#include "tests/train/subject.h"
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+enum { HIDDEN = 32 };
+
+static float *run(const char *device, enum element dtype, struct train_subject *s)
+{
+    random_restart();
+    random_model(1, HIDDEN, 2, 2, "gelu_new");
+    subjects_are_on(device);
+    subject_begin(s, &(struct subject_options){"longformer(5,2)", "softmax", dtype, 2});
+    if (!strcmp(device, "cuda"))
+        device_use_attention(s->engine);
+    struct gradients_request r = subject_request(s);
+    r.hidden_dropout = r.attention_dropout = 0.1;
+    subject_run(s, &r);
+    return state_gradient(s->state);
+}
+
+/* Products are summed in another order, after which bf16 rounds some the other way. */
+static void gradients_are_those_of_the_emulated_device(void **unused)
+{
+    (void)unused;
+    for (int bf16 = 0; bf16 < 2; bf16++) {
+        const enum element dtype = bf16 ? ELEMENT_BF16 : ELEMENT_F32;
+        struct train_subject emulated, cuda;
+        double d = 0, all = 0;
+        device_use_ops(dtype, HIDDEN, true);
+        float *truth = run("emulated", dtype, &emulated), *got = run("cuda", dtype, &cuda);
+        for (uint64_t k = 0; k < cuda.state->count; k++) {
+            d += pow((double)got[k] - (double)truth[k], 2);
+            all += pow((double)truth[k], 2);
+        }
+        if (!(sqrt(d) <= (bf16 ? 2e-2 : 1e-6) * sqrt(all)) || !(all > 0))
+            fail_msg("off by %g of %g", sqrt(d), sqrt(all));
+        free(truth);
+        free(got);
+        subject_end(&emulated);
+        subject_end(&cuda);
+    }
+}
+
+static bool holds_nothing(void)
+{
+    return !device_fake->contexts && !device_fake->modules && !device_fake->allocations &&
+           !device_fake->streams && !device_fake->graphs && !device_fake->handles &&
+           !device_fake->descriptions && !device_fake->pushed;
+}
+
+/* One step of training, beginning to end; kernels do nothing. */
+static int step(const struct engine *g, struct train_state *s, struct error *e)
+{
+    static const uint32_t token_ids[] = {3, 1, 2}, sample[] = {7}, row[] = {1}, label[] = {4},
+                          first[] = {0}, next[] = {1};
+    static const int32_t offsets[] = {0, 3};
+    struct sequence list = {token_ids, 3, 2};
+    struct train_batch b = {
+        .sequences = 1,
+        .tokens = 3,
+        .list = &list,
+        .offsets = (int32_t *)(uintptr_t)offsets,
+        .sample = (uint32_t *)(uintptr_t)sample,
+        .targets = 2,
+        .target = {{TARGET_WORDS, 1, row, label}, {TARGET_NEXT, 1, first, next}}};
+    const struct gradients_request r = {
+        .engine = (struct engine *)(uintptr_t)g, .state = s, .batch = &b, .weight = {1, 1}};
+    const struct optimizer lamb = {OPTIMIZER_LAMB, 0.9, 0.999, 1e-6, 0.01, 1, true};
+    struct gradients_workspace *w = gradients_workspace_new(g);
+    struct batch_loss loss = {0};
+    double of;
+    int result = train_state_clear(s, 1, e);
+    if (result == 0)
+        result = gradients_compute(&r, w, &loss, e);
+    if (result == 0)
+        result = optimizer_step(&lamb, s, &(struct optimizer_step){1, 1e-3, 1}, &of, e);
+    if (result == 0)
+        result = engine_repack((struct engine *)(uintptr_t)g, e);
+    gradients_workspace_destroy(w);
+    return result;
+}
+
+static bool live(struct error *e)
+{
+    const struct engine_options o = {.mask = "dense",
+                                     .threads = 1,
+                                     .device = "cuda",
+                                     .parts = PART_POOLER | PART_NSP | PART_MLM,
+                                     .trains = true};
+    struct engine *g = engine_load(random_folder, &o, e);
+    struct train_state *s = NULL;
+    const bool ok = g && train_state_new(g, &s, e) == 0 && step(g, s, e) == 0;
+    train_state_destroy(s);
+    engine_destroy(g);
+    return ok;
+}
+
+/* Every call in turn, but for one in `stride` of the many alike. */
+static void a_failure_leaves_nothing(void **unused)
+{
+    enum { STRIDE = 7 };
+    struct error e = {0};
+    int told = 0, tried = 0;
+    (void)unused;
+    random_restart();
+    random_model(1, HIDDEN, 2, 2, "gelu");
+    device_idle = true;
+    device_fake->calls = 0;
+    if (!live(&e))
+        fail_msg("%s", e.text);
+    const int calls = device_fake->calls;
+    assert_true(calls > 200 && holds_nothing());
+    for (int k = 1; k <= calls; k += STRIDE, tried++) {
+        e = (struct error){0};
+        device_fake->calls = 0;
+        device_fake->fail_at = k;
+        const bool ok = live(&e);
+        device_fake->fail_at = 0;
+        told += !ok;
+        if (!ok && (e.kind != ERROR_UNAVAILABLE || strchr(e.text, '\n') || !e.text[0]))
+            fail_msg("call %d, %s: %d '%s'", k, device_fake->failed, (int)e.kind, e.text);
+        if (!holds_nothing())
+            fail_msg("call %d, %s: something is kept after '%s'", k, device_fake->failed,
+                     e.text);
+    }
+    assert_true(told > tried * 3 / 4);
+    device_idle = false;
+}
+
+/* Finds the fake by the loader's path, which is read once: the program begins again. */
+static int begin_again(char **argv)
+{
+    char path[1024];
+    snprintf(path, sizeof path, "%s/libcuda.so.1", argv[1]);
+    setenv("MASKC_TEST_FAKE_GPU", "1", 1);
+    setenv("MASKC_CUBLASLT", path, 1);
+    setenv("LD_LIBRARY_PATH", argv[1], 1);
+    execv("/proc/self/exe", argv);
+    return 1;
+}
+
+int main(int argc, char **argv)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(gradients_are_those_of_the_emulated_device),
+        cmocka_unit_test(a_failure_leaves_nothing),
+    };
+    if (argc == 2 && !getenv("MASKC_TEST_FAKE_GPU"))
+        return begin_again(argv);
+    if (!device_begin_fake() || !random_begin())
+        return 77;
+    device_name = "cuda";
+    int failed =
+        cmocka_run_group_tests_name("training on a GPU that is none", tests, NULL, NULL);
+    device_end_fake();
+    return random_end() || failed;
+}
