@@ -177,8 +177,7 @@ DEVICE void read_number(struct stream *s, const struct column_tile *ct)
     s->prefetched = 0;
     if (!(s->use & USE_NUMBERS) || THREAD >= 2 * TILE_COLS || slot >= end_slot(ct))
         return;
-    const float number = numbers_get(s)[slot_column(ct, s->walk.work, slot)];
-    s->prefetched = bits_of(THREAD < TILE_COLS ? scaled_lse(number) : number);
+    s->prefetched = bits_of(numbers_get(s)[slot_column(ct, s->walk.work, slot)]);
 }
 
 /* and words of the pattern (the last BLOCK_ROWS threads). */
@@ -197,15 +196,18 @@ DEVICE float *column_numbers(const half_t *first, u32 slot)
     return (float *)(first + slot * PITCH + 8 * CHUNKS);
 }
 
-/* Stores what was prefetched for the next tile, which is at buffer_index. */
+/* Stores what was prefetched for the next tile, which is at buffer_index. LSE is scaled here, since arithmetic right
+   behind the load would wait for it. */
 DEVICE void store_prefetched(const struct stream *s, u32 buffer_index)
 {
     const u32 thread =
         s->use & USE_NUMBERS ? opt_barrier(THREAD) : THREAD; /* fewer registers */
     half_t *first = s->buffer + buffer_index * 2 * OPERAND;
-    if (s->use & USE_NUMBERS && thread < 2 * TILE_COLS)
+    if (s->use & USE_NUMBERS && thread < 2 * TILE_COLS) {
+        const float number = float_of(s->prefetched);
         shared_put(column_numbers(first, thread % TILE_COLS) + thread / TILE_COLS,
-                   float_of(s->prefetched));
+                   thread < TILE_COLS ? scaled_lse(number) : number);
+    }
     if (s->next.pattern && thread >= BLOCK_ROWS)
         shared_put_u32(first + pattern_word_at(thread - BLOCK_ROWS), s->prefetched);
 }
