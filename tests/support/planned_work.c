@@ -209,6 +209,16 @@ static void add_head(const struct head *d, uint32_t row_blocks, uint32_t togethe
     }
 }
 
+/* Operands that the backward pass copies of each row: O too, if it fits the memory of P and is not read late
+   (templates/cuda/resident/backward_products.h). */
+static uint32_t copied_operands(const struct resident_shape *s, uint32_t head_dim)
+{
+    const uint32_t whole = (s->rows + 15) / 16 * 16, wide = (head_dim + 15) / 16 * 16;
+    const bool together = s->rows <= 128 || s->row_blocks == 1;
+    const bool tight = s->rows > 128 && wide > 64;
+    return 4 + (together && !tight && whole >= wide);
+}
+
 /* Above n = 128 a warp holds the slopes of so many tiles that row blocks of queries come one by one. */
 static void expect_short(const struct maskc_kernel *k, const struct problem *p,
                          struct emulation_entry ret[2])
@@ -225,10 +235,11 @@ static void expect_short(const struct maskc_kernel *k, const struct problem *p,
                      &backward);
         }
     const uint64_t steps = (p->head_dim + 15) / 16;
+    const uint32_t copied = copied_operands(&shape, p->head_dim);
     ret[0] = (struct emulation_entry){"attention_resident_forward", steps * forward,
                                       2 * rows * (p->head_dim / 8)};
     ret[1] = (struct emulation_entry){"attention_resident_backward", steps * backward,
-                                      4 * rows * (p->head_dim / 8)};
+                                      copied * rows * (p->head_dim / 8)};
     free(d);
 }
 

@@ -102,14 +102,21 @@ DEVICE void resident_pass2_row_block(const struct abi_args *a, const struct resi
 
 /* ---- a head ---- */
 
+/* Starts the copies of all operands; those of dO and O first, with RESIDENT_O_COPIED, as a group of their own. */
 DEVICE void resident_fetch_all(const struct abi_args *a, const struct resident_head *head)
 {
     const struct abi_tensor *const all[] = {&a->q, &a->k, &a->v, &a->d_o};
-    resident_fetch(RESIDENT_Q, 4, all, head, RESIDENT_BACKWARD_WARPS);
+    const struct abi_tensor *const first[] = {&a->d_o, &a->o};
+    if (RESIDENT_O_COPIED) {
+        resident_fetch(RESIDENT_D_O, 2, first, head, RESIDENT_BACKWARD_WARPS);
+        copy_async_commit();
+    }
+    resident_fetch(RESIDENT_Q, RESIDENT_O_COPIED ? 3 : 4, all, head, RESIDENT_BACKWARD_WARPS);
     copy_async_commit();
 }
 
-/* Loads all operands, and the stats of the queries while these arrive. */
+/* Loads all operands, and the stats of the queries while these arrive. The last barrier also separates reads of O
+   from writes of P. */
 DEVICE void resident_start(const struct abi_args *a, const struct resident_head *head, u32 row0,
                            struct resident_row_stats stats[RESIDENT_ROW_BLOCKS])
 {
@@ -119,10 +126,17 @@ DEVICE void resident_start(const struct abi_args *a, const struct resident_head 
     UNROLL
     for (u32 m = 0; m < row_blocks; m++)
         resident_read_rows(&stats[m], o[m], a, head, row0 + 16 * m);
+    if (RESIDENT_O_COPIED) {
+        COPY_ASYNC_WAIT(1);
+        SYNC(); /* dO and O have arrived */
+        UNROLL
+        for (u32 m = 0; m < row_blocks; m++)
+            resident_load_delta(&stats[m], o[m], a, head, row0 + 16 * m);
+    }
     COPY_ASYNC_WAIT(0);
     SYNC(); /* all has arrived */
     UNROLL
-    for (u32 m = 0; m < row_blocks; m++)
+    for (u32 m = 0; m < row_blocks && !RESIDENT_O_COPIED; m++)
         resident_load_delta(&stats[m], o[m], a, head, row0 + 16 * m);
 }
 

@@ -19,6 +19,9 @@ enum {
                                  RESIDENT_BACKWARD_THREADS * RESIDENT_BACKWARD_BLOCKS <= 256,
     RESIDENT_AHEAD = RESIDENT_TOGETHER == RESIDENT_ROW_BLOCKS &&
                      !RESIDENT_TIGHT, /* O is read while operands arrive */
+    /* O is copied to shared memory too: to that of P, which is free until then, if a row of P is as long. */
+    RESIDENT_O_COPIED = RESIDENT_AHEAD && RESIDENT_WHOLE >= 8 * RESIDENT_CHUNKS,
+    RESIDENT_O = RESIDENT_D_O + 1,
 };
 
 /* The accumulators of dP begin with -delta, if S and dP have code of their own: in one loop both begin with 0. */
@@ -59,20 +62,21 @@ DEVICE float resident_dot_halves(u32 o, u32 d_o)
     return half_low(o) * half_low(d_o) + half_high(o) * half_high(d_o);
 }
 
-/* LSE of the lane's queries, and their O. */
+/* LSE of the lane's queries, and their O unless it is copied. */
 DEVICE void resident_read_rows(struct resident_row_stats *stats,
                                struct frag_a o[RESIDENT_STEPS], const struct abi_args *a,
                                const struct resident_head *head, u32 row0)
 {
     const float base = TRANSFORM == ABI_SPARSEGEN ? 1 : LOG2_E;
     u32 row = row0 + resident_row();
-    resident_rows_of(o, 0, RESIDENT_STEPS, &a->o, head, row0);
+    if (!RESIDENT_O_COPIED)
+        resident_rows_of(o, 0, RESIDENT_STEPS, &a->o, head, row0);
     stats->lse[0] = row < head->length ? resident_lse(a, head)[row] * base : 0;
     stats->lse[1] = row + 8 < head->length ? resident_lse(a, head)[row + 8] * base : 0;
 }
 
 /* rowsum(dO o O), divided by the dropout factor: dP is computed without it, dQ and dK are multiplied by it at
-   the end. */
+   the end. `o` has O unless it is copied. */
 DEVICE void resident_load_delta(struct resident_row_stats *stats,
                                 const struct frag_a o[RESIDENT_STEPS], const struct abi_args *a,
                                 const struct resident_head *head, u32 row0)
@@ -81,14 +85,16 @@ DEVICE void resident_load_delta(struct resident_row_stats *stats,
     float sum[2] = {0, 0};
     UNROLL
     for (u32 step = 0; step < RESIDENT_STEPS; step++) {
-        struct frag_a d_o;
+        struct frag_a out = o[step], d_o;
         if (row0 >=
             head->length) /* the same for the whole warp: beyond the length nothing was loaded */
             break;
+        if (RESIDENT_O_COPIED)
+            resident_load_rows(&out, head, RESIDENT_O, row0, 2 * step);
         resident_load_rows(&d_o, head, RESIDENT_D_O, row0, 2 * step);
         UNROLL
         for (u32 k = 0; k < 4; k++)
-            sum[k % 2] += resident_dot_halves(o[step].x[k], d_o.x[k]);
+            sum[k % 2] += resident_dot_halves(out.x[k], d_o.x[k]);
     }
     stats->delta[0] = quad_sum(sum[0]) * by;
     stats->delta[1] = quad_sum(sum[1]) * by;
