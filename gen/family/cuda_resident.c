@@ -20,6 +20,7 @@ enum {
     MOST_REGISTERS = 255,  /* of a thread */
     ALL_ROWS = 128,        /* whose scores a warp holds, all of a query */
     WIDEST_ROWS = 96,      /* D > 240: scores of three tiles, beside sums of D / 2 registers */
+    WIDEST_COPIED = 128,   /* above, Q is not held in registers */
     /* Warps of the backward pass: nine to twelve leave each thread 168 registers, more 128. Sums of a
        row block of 16 alone take D / 2, and the dS that it holds n / 4 and a few. */
     BACKWARD_WARPS = 12,
@@ -34,7 +35,7 @@ static uint32_t rounded(uint32_t x)
 
 static uint32_t forward_bytes(const struct kernel_request *r, uint32_t rows)
 {
-    return RESIDENT_FORWARD_BYTES(rows, r->head_dim);
+    return RESIDENT_FORWARD_BYTES(rows, r->head_dim, 0);
 }
 
 static uint32_t backward_bytes(const struct kernel_request *r, uint32_t rows)
@@ -132,6 +133,19 @@ static void group_heads(const struct target *t, struct resident_shape *s, uint32
     s->blocks = fit_blocks(t, s, registers);
 }
 
+/* Copies Q to shared memory too, if the processor holds as many heads all the same and registers have it whole. */
+static void copy_queries(const struct target *t, const struct kernel_request *r,
+                         struct resident_shape *s)
+{
+    struct resident_shape with = *s;
+    group_heads(t, &with, RESIDENT_FORWARD_BYTES(s->rows, r->head_dim, 1),
+                forward_registers(t, r, s->rows));
+    with.q_copied = true;
+    if (s->rows <= ALL_ROWS && r->head_dim <= WIDEST_COPIED && with.heads == s->heads &&
+        with.blocks == s->blocks && with.shared_bytes <= t->shared_bytes)
+        *s = with;
+}
+
 /* K and V. Where a head has more row blocks of 16 than a block has warps, all warps do as many. */
 bool resident_forward(const struct target *t, const struct kernel_request *r,
                       struct resident_shape *ret)
@@ -146,6 +160,7 @@ bool resident_forward(const struct target *t, const struct kernel_request *r,
         *ret = (struct resident_shape){
             .rows = rows, .warps = (row_blocks + rounds - 1) / rounds, .row_blocks = 1};
         group_heads(t, ret, forward_bytes(r, rows), forward_registers(t, r, rows));
+        copy_queries(t, r, ret);
     }
     return true;
 }
@@ -300,6 +315,7 @@ static void numbers(const struct target *t, const struct kernel_config *c, struc
     struct resident_shape forward, backward;
     resident_forward(t, &c->request, &forward);
     text_add(out, "enum {\n    RESIDENT_ROWS = %" PRIu32 ",\n", forward.rows);
+    text_add(out, "    RESIDENT_Q_COPIED = %d,\n", forward.q_copied);
     add_shape("FORWARD", &forward, out);
     if (resident_backward(t, &c->request, &backward))
         add_shape("BACKWARD", &backward, out);

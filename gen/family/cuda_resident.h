@@ -8,6 +8,7 @@ struct resident_shape {
     uint32_t rows;         /* of a head in shared memory: rounded up to 16, or to 2 */
     uint32_t warps, heads; /* warps of a head, heads of a block */
     uint32_t row_blocks;   /* of 16 rows that a warp works on together */
+    bool q_copied;         /* forward: Q lies in shared memory beside K and V */
     uint32_t shared_bytes; /* of a block */
     uint32_t blocks;       /* that are to fit a processor at a time, for the compiler */
 };

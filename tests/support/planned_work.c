@@ -224,10 +224,12 @@ static void expect_short(const struct maskc_kernel *k, const struct problem *p,
                          struct emulation_entry ret[2])
 {
     struct error e;
-    struct resident_shape shape = {.row_blocks = 1};
+    struct resident_shape shape = {.row_blocks = 1}, forward_shape = {0};
     struct head *d = memory_new(1, sizeof *d);
     uint64_t forward = 0, backward = 0, rows = 0;
-    resident_backward(target_find(k->target->name, &e), &k->artifact->request, &shape);
+    const struct target *t = target_find(k->target->name, &e);
+    resident_backward(t, &k->artifact->request, &shape);
+    resident_forward(t, &k->artifact->request, &forward_shape);
     for (uint32_t b = 0; b < p->batch; b++)
         for (uint32_t h = 0; h < p->mask->heads; h++, rows += problem_rows(p, b)) {
             look_at_head(p, h, problem_rows(p, b), d);
@@ -237,7 +239,7 @@ static void expect_short(const struct maskc_kernel *k, const struct problem *p,
     const uint64_t steps = (p->head_dim + 15) / 16;
     const uint32_t copied = copied_operands(&shape, p->head_dim);
     ret[0] = (struct emulation_entry){"attention_resident_forward", steps * forward,
-                                      2 * rows * (p->head_dim / 8)};
+                                      (2 + forward_shape.q_copied) * rows * (p->head_dim / 8)};
     ret[1] = (struct emulation_entry){"attention_resident_backward", steps * backward,
                                       copied * rows * (p->head_dim / 8)};
     free(d);

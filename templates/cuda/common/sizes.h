@@ -27,8 +27,9 @@ enum {
     (CUDA_HALF * (2 * (block_rows) + TILED_BUFFERS(head_dim) * 2 * CUDA_TILE_COLS) * \
      TILED_PITCH(head_dim))
 
-/* Resident, of a head: K and V. */
-#define RESIDENT_FORWARD_BYTES(rows, head_dim) (2 * CUDA_HALF * (rows)*CUDA_ROUND_16(head_dim))
+/* Resident, of a head: V, K, and Q where it is copied too (1). */
+#define RESIDENT_FORWARD_BYTES(rows, head_dim, q_copied) \
+    ((2 + (q_copied)) * CUDA_HALF * (rows)*CUDA_ROUND_16(head_dim))
 /* Resident, of a head: Q, K, V and dO; P or dS, n x n; a word for each of 16 warp tiles. */
 #define RESIDENT_BACKWARD_BYTES(rows, head_dim)                                                \
     (4 * CUDA_HALF * (rows)*CUDA_ROUND_16(head_dim) + CUDA_HALF * (rows)*CUDA_ROUND_16(rows) + \

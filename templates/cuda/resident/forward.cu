@@ -3,7 +3,7 @@
 
        resident_load_kv              the head's K and V, once
        for each warp tile of 16 queries:
-           resident_load_q
+           resident_load_q           copied with K where that leaves as many blocks on a processor
            for each chunk of column tiles (one chunk where n <= 128, else two tiles each):
                resident_masked_qk        S = Q K^T, -inf where the row does not see the key
                resident_online_softmax   m' = max(m, S), alpha = 2^(m - m'), P = 2^(S - m'), l = alpha l + sum P
@@ -11,19 +11,24 @@
                resident_compute_pv       O = O + P V, with dropout on P
            resident_epilogue             O / l, LSE = m + log l
 
+   Where all of a row's scores are in registers, K of the next head is copied while the last warp tiles multiply by V.
+
    Sparsegen (n <= 128) finds tau from all scores of a row and computes P = (S - tau) / (1 - lambda) instead. */
 #include "cuda/resident/softmax.h"
 #include "cuda/resident/store.h"
 
-typedef char resident_forward_fits[2 * RESIDENT_OPERAND * 2 == RESIDENT_FORWARD_BYTES(
-                                                                   RESIDENT_ROWS, HEAD_DIM) &&
-                                           RESIDENT_FORWARD_SHARED >=
-                                               RESIDENT_FORWARD_HEADS * 2 * RESIDENT_OPERAND * 2
-                                       ? 1
-                                       : -1];
-typedef char resident_sparsegen_fits[TRANSFORM != ABI_SPARSEGEN || RESIDENT_ALL ? 1 : -1];
+/* Operands in shared memory; the last one with RESIDENT_Q_COPIED. */
+enum { RESIDENT_VALUES, RESIDENT_KEYS, RESIDENT_QUERIES };
+enum { RESIDENT_FORWARD_HEAD = (2 + RESIDENT_Q_COPIED) * RESIDENT_OPERAND }; /* halves */
 
-enum { RESIDENT_KEYS, RESIDENT_VALUES }; /* operands in shared memory */
+typedef char resident_forward_fits
+    [2 * RESIDENT_FORWARD_HEAD ==
+                     RESIDENT_FORWARD_BYTES(RESIDENT_ROWS, HEAD_DIM, RESIDENT_Q_COPIED) &&
+                 RESIDENT_FORWARD_SHARED >= RESIDENT_FORWARD_HEADS * 2 * RESIDENT_FORWARD_HEAD
+             ? 1
+             : -1];
+typedef char resident_sparsegen_fits[TRANSFORM != ABI_SPARSEGEN || RESIDENT_ALL ? 1 : -1];
+typedef char resident_queries_fit[!RESIDENT_Q_COPIED || (RESIDENT_ALL && !RESIDENT_ROLLED) ? 1 : -1];
 
 /* The next column tiles. Returns which of their halves have an entry (resident_lives), 0 at the end. Where all
    tiles are held at once tile u begins at column 32 u. */
@@ -59,18 +64,17 @@ DEVICE void resident_query_rows(struct frag_a *rows, u32 step, u32 count,
                                 u32 row0)
 {
     const u32 flip = a->scale < 0 ? 0x80008000u : 0;
-    resident_rows_of(rows, step, count, &a->q, head, row0);
+    if (!RESIDENT_Q_COPIED)
+        resident_rows_of(rows, step, count, &a->q, head, row0);
+    UNROLL
+    for (u32 k = 0; RESIDENT_Q_COPIED && k < count; k++) {
+        rows[k].x[0] = rows[k].x[1] = rows[k].x[2] = rows[k].x[3] = 0;
+        if (row0 < head->length) /* the same for the whole warp: beyond it nothing was copied */
+            resident_load_rows(&rows[k], head, RESIDENT_QUERIES, row0, 2 * (step + k));
+    }
     UNROLL
     for (u32 k = 0; k < 4 * count; k++)
         rows[k / 4].x[k % 4] ^= flip;
-}
-
-/* Q of the warp's rows, where registers hold it; else masked_qk reads it again for each chunk. */
-DEVICE void resident_load_q(struct frag_a q[RESIDENT_STEPS], const struct abi_args *a,
-                            const struct resident_head *head, u32 row0)
-{
-    if (!RESIDENT_ROLLED)
-        resident_query_rows(q, 0, RESIDENT_STEPS, a, head, row0);
 }
 
 /* Wide heads loop over steps of the head, two at a time, since unrolled code compiles slowly. Q's steps then rotate
@@ -181,29 +185,84 @@ DEVICE void resident_store_rows(const struct frag_c o[RESIDENT_CHUNKS], const fl
         resident_lse(a, head)[row + 8] = lse[1];
 }
 
-/* Starts the copies of the head's K and V and waits for K; for V too, where the loop over chunks has no place for a
-   barrier. */
-DEVICE void resident_load_kv(const struct abi_args *a, const struct resident_head *head)
+/* ---- copies ---- */
+
+/* The warp tiles that a warp group takes together: rows from `first` on. `next`: the next head of the warp group. */
+struct resident_round {
+    const struct abi_args *a;
+    u32 first, next;
+};
+
+enum {
+    RESIDENT_STRIDE = 16 * RESIDENT_FORWARD_WARPS, /* rows of a round */
+    RESIDENT_LAST = (RESIDENT_ROWS - 1) / RESIDENT_STRIDE * RESIDENT_STRIDE,
+};
+
+DEVICE struct resident_head resident_forward_head(const struct abi_args *a, u32 at)
 {
-    const struct abi_tensor *const keys[] = {&a->k}, *const values[] = {&a->v};
-    resident_fetch(RESIDENT_KEYS, 1, keys, head, RESIDENT_FORWARD_WARPS);
+    return resident_head_at(a, at, RESIDENT_FORWARD_HEADS, RESIDENT_FORWARD_WARPS,
+                            RESIDENT_FORWARD_HEAD);
+}
+
+/* Starts the copies of K, and of Q where it is copied. */
+DEVICE void resident_fetch_keys(const struct abi_args *a, const struct resident_head *head)
+{
+    const struct abi_tensor *const keys[] = {&a->k, &a->q};
+    resident_fetch(RESIDENT_KEYS, 1 + RESIDENT_Q_COPIED, keys, head, RESIDENT_FORWARD_WARPS);
     copy_async_commit();
+}
+
+DEVICE void resident_fetch_values(const struct abi_args *a, const struct resident_head *head)
+{
+    const struct abi_tensor *const values[] = {&a->v};
     resident_fetch(RESIDENT_VALUES, 1, values, head, RESIDENT_FORWARD_WARPS);
     copy_async_commit();
-    COPY_ASYNC_WAIT(RESIDENT_ALL ? 1 : 0);
+}
+
+/* K of the head, before its first scores; V where the loop over chunks has no place for a barrier. */
+DEVICE void resident_wait_for_k(struct resident_round round)
+{
+    if (RESIDENT_ALL && round.first)
+        return;
+    COPY_ASYNC_WAIT(RESIDENT_ALL ? 1 : 0); /* V may still be on its way */
     SYNC();
 }
 
-DEVICE void resident_wait_for_v(void)
+/* After the head's last scores: copies of the next head's K, under the arithmetic of this one. */
+DEVICE void resident_next_keys(struct resident_round round)
 {
-    if (RESIDENT_ALL) {
-        COPY_ASYNC_WAIT(0);
-        SYNC();
-    }
+    if (round.first != RESIDENT_LAST)
+        return;
+    SYNC(); /* K and Q are no longer read */
+    const struct resident_head head = resident_forward_head(round.a, round.next);
+    resident_fetch_keys(round.a, &head);
+}
+
+DEVICE void resident_wait_for_v(struct resident_round round)
+{
+    if (round.first)
+        return;
+    COPY_ASYNC_WAIT(RESIDENT_LAST ? 0 : 1); /* K of the next head may still be on its way */
+    SYNC();
+}
+
+/* Q of the warp's rows, where registers hold it; else masked_qk reads it again for each chunk. From device memory it is
+   asked for before the wait for K, from shared memory it comes behind that. */
+DEVICE void resident_load_q(struct frag_a q[RESIDENT_STEPS], const struct abi_args *a,
+                            const struct resident_head *head, u32 row0,
+                            struct resident_round round)
+{
+    if (RESIDENT_Q_COPIED)
+        resident_wait_for_k(round);
+    if (!RESIDENT_ROLLED)
+        resident_query_rows(q, 0, RESIDENT_STEPS, a, head, row0);
+    if (!RESIDENT_Q_COPIED)
+        resident_wait_for_k(round);
 }
 
 DEVICE void resident_row_block_sparsegen(const struct abi_args *a,
-                                         const struct resident_head *head, u32 row0)
+                                         const struct resident_head *head, u32 row0,
+                                         struct resident_round round)
 {
     struct resident_walk w = resident_walk_at(&a->forward, head, row0, 1);
     struct frag_a q[RESIDENT_STEPS];
@@ -212,8 +271,9 @@ DEVICE void resident_row_block_sparsegen(const struct abi_args *a,
     struct frag_c o[RESIDENT_CHUNKS];
     float tau[2];
     const float by[2] = {1, 1};
-    resident_load_q(q, a, head, row0);
+    resident_load_q(q, a, head, row0, round);
     const u32 lives = resident_masked_qk(&w, s, t, q, a, head);
+    resident_next_keys(round);
     UNROLL
     for (u32 k = 0; k < 16 * RESIDENT_TILES_AT_ONCE; k++)
         s[k / 16].at[k / 4 % 4].x[k % 4] *= a->scale < 0 ? -a->scale : a->scale;
@@ -224,7 +284,7 @@ DEVICE void resident_row_block_sparsegen(const struct abi_args *a,
         float *x = &s[k / 16].at[k / 4 % 4].x[k % 4];
         *x = sparsegen_p(*x, tau[k / 2 % 2], p_scale);
     }
-    resident_wait_for_v();
+    resident_wait_for_v(round);
     resident_clear(o);
     resident_compute_pv(&o, s, t, lives, a, head, row0);
     resident_store_rows(o, by, tau, a, head, row0);
@@ -263,7 +323,8 @@ DEVICE void resident_epilogue(const struct frag_c o[RESIDENT_CHUNKS],
 }
 
 DEVICE void resident_row_block_softmax(const struct abi_args *a,
-                                       const struct resident_head *head, u32 row0)
+                                       const struct resident_head *head, u32 row0,
+                                       struct resident_round round)
 {
     struct resident_walk w = resident_walk_at(&a->forward, head, row0, 1);
     struct resident_rows r = {{NEGATIVE_INFINITY, NEGATIVE_INFINITY}, {0, 0}};
@@ -272,12 +333,13 @@ DEVICE void resident_row_block_softmax(const struct abi_args *a,
     struct resident_scores s[RESIDENT_TILES_AT_ONCE];
     struct frag_c o[RESIDENT_CHUNKS];
     float softmax_scale, alpha[2];
-    resident_load_q(q, a, head, row0);
+    resident_load_q(q, a, head, row0, round);
     if (RESIDENT_ALL) {
         const u32 lives = resident_masked_qk(&w, s, t, q, a, head);
+        resident_next_keys(round);
         softmax_scale = resident_softmax_scale(a);
         resident_online_softmax(s, lives, softmax_scale, &r, alpha);
-        resident_wait_for_v();
+        resident_wait_for_v(round);
         resident_clear(o);
         resident_compute_pv(&o, s, t, lives, a, head, row0);
     } else {
@@ -295,28 +357,31 @@ DEVICE void resident_row_block_softmax(const struct abi_args *a,
 
 /* One head of each warp group. Its warps take 16 rows each in turn, all equally often, since there are barriers
    on the way. */
-DEVICE void resident_forward(const struct abi_args *a, const struct resident_head *head)
+DEVICE void resident_forward(const struct abi_args *a, const struct resident_head *head,
+                             u32 next, u32 is_first)
 {
-    enum { STRIDE = 16 * RESIDENT_FORWARD_WARPS };
     SYNC(); /* the head before is no longer read */
-    resident_load_kv(a, head);
+    if (!RESIDENT_ALL || is_first)
+        resident_fetch_keys(a, head);
+    resident_fetch_values(a, head);
     NO_UNROLL
-    for (u32 first = 0; first < RESIDENT_ROWS; first += STRIDE) {
-        u32 row0 = first + 16 * head->warp;
+    for (u32 first = 0; first < RESIDENT_ROWS; first += RESIDENT_STRIDE) {
+        const u32 row0 = first + 16 * head->warp;
+        const struct resident_round round = {a, first, next};
         if (TRANSFORM == ABI_SPARSEGEN)
-            resident_row_block_sparsegen(a, head, row0);
+            resident_row_block_sparsegen(a, head, row0, round);
         else
-            resident_row_block_softmax(a, head, row0);
+            resident_row_block_softmax(a, head, row0, round);
     }
 }
 
 ENTRY_OF(attention_resident_forward, RESIDENT_FORWARD_THREADS, RESIDENT_FORWARD_BLOCKS)(ARGS a)
 {
-    const u32 total = a.slice_batch * a.heads, step = RESIDENT_FORWARD_HEADS;
+    const u32 total = a.slice_batch * a.heads, step = BLOCKS * RESIDENT_FORWARD_HEADS;
+    const u32 begin = BLOCK * RESIDENT_FORWARD_HEADS;
     NO_UNROLL
-    for (u32 at = BLOCK * step; at < total; at += BLOCKS * step) {
-        struct resident_head head =
-            resident_head_at(&a, at, step, RESIDENT_FORWARD_WARPS, 2 * RESIDENT_OPERAND);
-        resident_forward(&a, &head);
+    for (u32 at = begin; at < total; at += step) {
+        const struct resident_head head = resident_forward_head(&a, at);
+        resident_forward(&a, &head, at + step, at == begin);
     }
 }

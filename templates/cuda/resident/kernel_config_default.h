@@ -12,6 +12,7 @@ enum {
     RESIDENT_FORWARD_THREADS = 128,
     RESIDENT_FORWARD_BLOCKS = 3,     /* that are to fit a multiprocessor */
     RESIDENT_FORWARD_SHARED = 32768, /* K and V */
+    RESIDENT_Q_COPIED = 0,           /* 1: and Q */
     RESIDENT_BACKWARD_ROW_BLOCKS = 1,
     RESIDENT_BACKWARD_WARPS = 8,
     RESIDENT_BACKWARD_HEADS = 1,
