@@ -149,7 +149,7 @@ static void expect_tiled(const struct maskc_kernel *k, const struct problem *p,
     const bool wide = p->head_dim > 128, two = wide || p->transform == ABI_SPARSEGEN;
     const struct entry list[] = {
         {"attention_forward", &plan->forward, 1, 2, 2, 1},
-        {"attention_dq", &plan->forward, two ? 4 : 2, two ? 2 : 4, two ? 4 : 2, 2},
+        {"attention_dq", &plan->forward, two ? 4 : 2, two ? 2 : 4, two ? 4 : 2, 3},
         {"attention_dkv", &plan->transposed, wide ? 3 : 2, 4, wide ? 4 : 2, 2},
     };
     const uint64_t steps = (p->head_dim + 15) / 16;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* dQ of a row block of queries, over the forward plan:
 
-       load_query_rows               LSE, delta = rowsum(dO o O)
+       load_query_rows               LSE, delta = rowsum(dO o O), O from where columns will be
        for each column tile of 32 keys:
            query_load_kv
            query_s_dp                S = Q K^T, dP = dO V^T
@@ -80,38 +80,60 @@ DEVICE float output_finite(float o)
     return o > most ? most : o < -most ? -most : o;
 }
 
-/* rowsum(dO o O) of row `row` of the row block, O as it was rounded. */
-DEVICE float delta_estimate(const struct backward *b, u32 row, u32 there)
+/* Where O is copied to: the second column tile, if it is as large; else to where Q comes afterwards. */
+enum { OUTPUTS_APART = BACKWARD_BUFFERS == 2 && BLOCK_ROWS <= 2 * TILE_COLS };
+
+DEVICE half_t *outputs_of(const struct backward *b)
 {
-    struct view o = view_of(&b->a->o, b->work), d_o = view_of(&b->a->d_o, b->work);
-    i64 position = there ? row_position(b->work, row) : 0;
-    float sum = 0;
-    NO_UNROLL
-    for (u32 chunk = quad_lane(); there && chunk < HEAD_CHUNKS; chunk += 4) {
-        const u32 *x = (const u32 *)(o.data + position * o.row + 16 * chunk);
-        const u32 *y = (const u32 *)(d_o.data + position * d_o.row + 16 * chunk);
-        UNROLL
-        for (u32 k = 0; k < 4; k++)
-            sum += output_finite(half_low(x[k])) * half_low(y[k]) +
-                   output_finite(half_high(x[k])) * half_high(y[k]);
-    }
-    return quad_sum(sum);
+    return OUTPUTS_APART ? b->stream.buffer + 2 * OPERAND : b->rows;
 }
 
-/* LSE and the estimate of delta. A loop, since the code is long; selects instead of indices keep the arrays in
-   registers. */
+/* Starts the copies of rows of O, or of Q where O was, which only collective matrix loads of the warp read. */
+DEVICE void copy_rows_to(half_t *to, const struct abi_tensor *t, const struct backward *b)
+{
+    const struct view v = view_of(t, b->work);
+    copy_row_block(to, &v, b->work);
+    copy_async_commit();
+}
+
+DEVICE float product_of_outputs(u32 o, u32 d_o)
+{
+    return output_finite(half_low(o)) * half_low(d_o) +
+           output_finite(half_high(o)) * half_high(d_o);
+}
+
+/* rowsum(dO o O) of the lane's rows, O as it was rounded. */
+DEVICE void delta_estimates(const struct backward *b, float delta[2])
+{
+    const u32 at = THREAD / 32 * 16 * PITCH;
+    float sum[2] = {0, 0};
+    UNROLL_BY(SHARED_STEPS)
+    for (u32 step = 0; step < STEPS; step++) {
+        struct frag_a o, d_o;
+        load_rows(&o, outputs_of(b) + at, step);
+        load_rows(&d_o, b->rows_grad + at, step);
+        UNROLL
+        for (u32 k = 0; k < 4; k++)
+            sum[k % 2] += product_of_outputs(o.x[k], d_o.x[k]);
+    }
+    delta[0] = quad_sum(sum[0]);
+    delta[1] = quad_sum(sum[1]);
+}
+
+/* LSE and the estimate of delta. LSE is asked for while O and dO arrive, which each warp copied for itself. */
 DEVICE void load_query_rows(const struct backward *b, struct query_rows *r)
 {
-    NO_UNROLL
+    float lse[2];
+    UNROLL
     for (u32 k = 0; k < 2; k++) {
         u32 row = block_row(k), there = item_has_row(b->work, row, b->work->length);
-        float lse = scaled_lse(there ? lse_of(b->a, b->work)[row_position(b->work, row)] : 0);
-        float delta = delta_estimate(b, row, there);
-        r->lse[0] = k ? r->lse[0] : lse;
-        r->lse[1] = lse;
-        r->delta[0] = k ? r->delta[0] : delta;
-        r->delta[1] = delta;
+        lse[k] = there ? lse_of(b->a, b->work)[row_position(b->work, row)] : 0;
     }
+    COPY_ASYNC_WAIT(0);
+    SYNC_WARP();
+    delta_estimates(b, r->delta);
+    r->lse[0] = scaled_lse(lse[0]);
+    r->lse[1] = scaled_lse(lse[1]);
     r->sum[0] = r->sum[1] = r->count[0] = r->count[1] = r->delta_correction[0] =
         r->delta_correction[1] = 0;
 }
@@ -251,13 +273,17 @@ DEVICE void row_block_dq(const struct abi_args *a, struct work_item *work)
     struct query_rows r;
     struct sums d_q, p_k;
     const struct query_sums sums = {&d_q, &p_k};
-    backward_start(&b, a, work, &a->q, &a->d_o);
+    backward_start(&b, a, work, OUTPUTS_APART ? &a->q : &a->o, &a->d_o);
+    if (OUTPUTS_APART)
+        copy_rows_to(outputs_of(&b), &a->o, &b);
     b.drop.rows_are_keys = 0;
     b.stream.a = a;
     b.stream.first = &a->k;
     b.stream.second = &a->v;
     b.stream.use = USE_FIRST | USE_SECOND | USE_PADDING;
     load_query_rows(&b, &r);
+    if (!OUTPUTS_APART)
+        copy_rows_to(b.rows, &a->q, &b);
     sums_clear(&d_q);
     if (ONE_PASS)
         sums_clear(&p_k);
