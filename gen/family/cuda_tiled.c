@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* CUDA's matrix unit for any length: a block works on a row block, columns are brought to shared memory 32 at a
-   time. Rows of halves, each followed by 16 bytes; two operands. */
+   time: rows of halves, their chunks permuted; two operands. */
 #include "gen/family/cuda_tiled.h"
 #include "gen/family/cuda.h"
 #include <inttypes.h>
@@ -49,7 +49,7 @@ static const struct few {
     {"sm_100a", 4, ABI_SOFTMAX, false, false, {.query = 2, .key = 2}},
     {"sm_100a", 5, ABI_SOFTMAX, true, false, {.forward = 2}},
     {"sm_100a", 5, ABI_SOFTMAX, false, true, {.forward = 2}},
-    {"sm_120", 4, ABI_SOFTMAX, false, false, {.query = 2}},
+    {"sm_120", 4, ABI_SOFTMAX, false, false, {.query = 2, .key = 2}},
     {"sm_100a", 3, ABI_SPARSEGEN, false, true, {.bias = 2}},
     {"sm_100a", 4, ABI_SPARSEGEN, false, true, {.bias = 2}},
     {"sm_120", 4, ABI_SPARSEGEN, false, true, {.bias = 2}},

@@ -59,6 +59,7 @@ struct f4;
 #define tf32_of(x)             MACHINE->tf32_from(x)
 #define shared_address(p)      ((const u8 *)(p))
 #define one_address(p)         shared_address(p)
+#define shared_flip(at, bytes) (the_block->shared + ((u32)((at) - the_block->shared) ^ (bytes)))
 #define matrix_load4(r, row)    MACHINE->load_matrices(r, row, 0, HERE)
 #define matrix_load4_transposed(r, row) MACHINE->load_matrices(r, row, 1, HERE)
 #define copy_async_16(to, from, there) MACHINE->start_copy(to, from, there, HERE)

@@ -51,7 +51,8 @@ struct ALIGNED_16 f4 {
 #define SHUFFLE_FROM(x, lane) __shfl_sync(0xffffffffu, x, lane)
 #define ANY(x)                __any_sync(0xffffffffu, x)
 
-extern __shared__ ALIGNED_16 float shared_memory[];
+/* Permuted rows XOR bits of their addresses. */
+extern __shared__ __attribute__((aligned(128))) float shared_memory[];
 #define SHARED() shared_memory
 
 DEVICE float shared_get(const float *p)

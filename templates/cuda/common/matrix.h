@@ -37,6 +37,12 @@ typedef u32 shared_at;
 
 #define SHARED_HALF() ((half_t *)shared_memory)
 
+/* The address whose bits below 128 differ in `bytes`. */
+DEVICE shared_at shared_flip(shared_at at, u32 bytes)
+{
+    return at ^ bytes;
+}
+
 DEVICE shared_at shared_address(const void *p)
 {
     return (u32)__cvta_generic_to_shared(p);

@@ -10,10 +10,11 @@
 
 enum {
     BACKWARD_BUFFERS = TILED_BUFFERS(HEAD_DIM),
-    BACKWARD_HALVES = 2 * ROW_BLOCK + 2 * BACKWARD_BUFFERS * OPERAND,
+    BACKWARD_HALVES = 2 * ROW_BLOCK + 2 * BACKWARD_BUFFERS * OPERAND + 2 * BACKWARD_NOTES,
     BOTH_AT_ONCE = STEPS <= 8, /* dK and dV in registers together, else a pass for each */
     /* dQ in one pass: delta of softmax can be estimated before, that of sparsegen cannot. */
     ONE_PASS = BOTH_AT_ONCE && TRANSFORM == ABI_SOFTMAX,
+    OWN_IN_REGISTERS = ALL_APART && STEPS <= 4, /* the row block's rows: registers suffice */
 };
 
 typedef char backward_shared_is_as_planned[2 * BACKWARD_HALVES == TILED_BACKWARD_BYTES(
@@ -28,6 +29,7 @@ struct backward {
     struct stream stream;
     struct drop drop;
     half_t *rows, *rows_grad; /* shared: the row block's rows; Q and dO, or K and V */
+    struct rows own[2];       /* the same, of the warp, with OWN_IN_REGISTERS */
     float scale;              /* to base 2 for softmax */
     float
         softmax_scale; /* what is left to multiply a score by: 1 where a bias was added to scaled scores */
@@ -56,7 +58,7 @@ DEVICE void backward_start(struct backward *b, const struct abi_args *a,
     b->stream.buffers = BACKWARD_BUFFERS;
     backward_scales(b, a);
     SYNC();
-    work_item_save(work, b->stream.buffer);
+    work_item_save(work, stream_notes(&b->stream));
     NO_UNROLL
     for (u32 k = 0; k < 2; k++) {
         struct view v = {k ? second.data : first.data, k ? second.row : first.row};
@@ -65,12 +67,28 @@ DEVICE void backward_start(struct backward *b, const struct abi_args *a,
     copy_async_commit();
 }
 
+/* In the first turn, behind stream_wait_for_rows: rows to registers, so that column tiles load only columns. */
+DEVICE void backward_load_own(struct backward *b)
+{
+    const u32 at = THREAD / 32 * 16 * PITCH;
+    UNROLL
+    for (u32 k = 0; k < STEPS && OWN_IN_REGISTERS; k++) {
+        load_rows(&b->own[0].at[k], b->rows + at, k);
+        load_rows(&b->own[1].at[k], b->rows_grad + at, k);
+    }
+}
+
 /* S and dP of a column tile, or S alone and zeros. */
 DEVICE void backward_s_dp(const struct backward *b, struct scores s[2], u32 both, u32 live)
 {
     const u32 at = THREAD / 32 * 16 * PITCH;
     const half_t *rows[2] = {b->rows + at, b->rows_grad + at};
     const half_t *columns[2] = {stream_operand(&b->stream, 0), stream_operand(&b->stream, 1)};
+    if (OWN_IN_REGISTERS && both) {
+        scores_of(&s[0], &b->own[0], columns[0], live);
+        scores_of(&s[1], &b->own[1], columns[1], live);
+        return;
+    }
     scores_clear(&s[1]);
     if (both)
         scores_of_both(s, rows, columns, live);

@@ -22,7 +22,7 @@ enum {
 };
 
 typedef char
-    bias_shared_is_as_planned[2 * BIAS_HALVES == TILED_BACKWARD_BYTES(BLOCK_ROWS, HEAD_DIM) &&
+    bias_shared_is_as_planned[2 * BIAS_HALVES <= TILED_BACKWARD_BYTES(BLOCK_ROWS, HEAD_DIM) &&
                                       BIAS_SHARED >= 2 * BIAS_HALVES
                                   ? 1
                                   : -1];
@@ -44,7 +44,7 @@ DEVICE void bias_copy(half_t *to, const struct abi_tensor *t, const struct work_
     for (u32 k = THREAD; k < count * CHUNKS; k += THREADS) {
         u32 r = k / CHUNKS, chunk = k % CHUNKS, row = first + r;
         u32 there = chunk < HEAD_CHUNKS && row < work->length;
-        copy_async_16(to + r * PITCH + 8 * chunk,
+        copy_async_16(to + chunk_place(r, chunk),
                       v.data + (there ? row * v.row + 16 * chunk : 0), there);
     }
 }

@@ -2,7 +2,7 @@
 /* The bias X of the entries that a lane holds. */
 #ifndef MASKC_CUDA_TILED_BIAS_SCORES_H
 #define MASKC_CUDA_TILED_BIAS_SCORES_H
-#include "cuda/tiled/stream.h"
+#include "cuda/tiled/run.h"
 
 /* Unrolled fragments of X. Wide sums leave few registers for more; shared rows take some at D = 128, more
    without dropout between. */

@@ -19,21 +19,24 @@ struct epilogue {
     u32 sum;        /* which sum of a partial result these are */
     u32 corrects; /* 1: partial sums are corrected: less the row's correction times the next partial sum */
     u32 floats; /* the tensor's elements are floats */
+    float *corrections; /* shared: EPILOGUE_ROWS for each warp */
 };
 
-/* Rows g (which = 0) or g + 8 of the warp, and behind each, in its padding, the row's correction. */
-DEVICE void epilogue_stage(const struct sums *s, u32 which, float delta_correction, float *own)
+/* Rows g (which = 0) or g + 8 of the warp, and each row's correction. */
+DEVICE void epilogue_stage(const struct epilogue *e, const struct sums *s, u32 which,
+                           float delta_correction, float *own)
 {
-    float *row = own + lane_row(0) * PITCH;
+    const u32 place = chunk_place(lane_row(0), 0) + lane_pair();
     UNROLL
     for (u32 k = 0; k < 2 * STEPS; k++) {
         const struct frag_c *c = &s->at[k];
         struct u32x2 both = {bits_of(which ? c->x[2] : c->x[0]),
                              bits_of(which ? c->x[3] : c->x[1])};
-        shared_put_u32x2(row + 8 * k + lane_pair(), both);
+        shared_put_u32x2(own + chunk_of(place, k), both);
     }
     if (quad_lane() == 0)
-        shared_put(row + 16 * STEPS, delta_correction);
+        shared_put(e->corrections + EPILOGUE_ROWS * (THREAD / 32) + lane_row(0),
+                   delta_correction);
 }
 
 DEVICE void epilogue_load(float x[8], const float *from)
@@ -66,16 +69,18 @@ DEVICE void epilogue_store_partial(const float x[8], float *to)
         put_two(to + k, x[k], x[k + 1]);
 }
 
-/* 8 positions of row r of the row block; `row` is that row in shared memory. */
-DEVICE void epilogue_chunk(const struct epilogue *e, u32 r, u32 chunk, const float *row)
+/* 8 positions of row r of the row block, which are at `from` in shared memory. */
+DEVICE void epilogue_chunk(const struct epilogue *e, u32 r, u32 chunk, const float *from)
 {
     const struct work_item *work = e->work;
     const u32 position = row_position(work, r);
     float *place = partial_place(e->a, work, position) + e->sum * PARTIAL_WIDTH + 8 * chunk;
     float x[8];
-    epilogue_load(x, row + 8 * chunk);
+    epilogue_load(x, from);
     if (work->item->merge[r / 32] >> (r % 32) & 1 && position < work->length)
-        epilogue_merge_partial(x, place, e->corrects, shared_get(row + 16 * STEPS));
+        epilogue_merge_partial(
+            x, place, e->corrects,
+            shared_get(e->corrections + EPILOGUE_ROWS * (r / 16) + r % EPILOGUE_ROWS));
     if (work->item->split) {
         epilogue_store_partial(x, place);
         return;
@@ -93,6 +98,12 @@ DEVICE void epilogue_chunk(const struct epilogue *e, u32 r, u32 chunk, const flo
     *(struct u32x4 *)(e->to.data + position * e->to.row + 16 * chunk) = halves;
 }
 
+/* Where corrections are: the words of patterns are no longer read. */
+DEVICE float *epilogue_corrections(const struct backward *b)
+{
+    return (float *)pattern_words(&b->stream, 0);
+}
+
 /* All rows of the warp. `staging` is the row block's shared memory, no longer read, as in store_row_block; the
    corrections are of the lane's two rows. */
 DEVICE void epilogue_row_block(const struct epilogue *e, const struct sums *s,
@@ -101,13 +112,13 @@ DEVICE void epilogue_row_block(const struct epilogue *e, const struct sums *s,
     float *own = (float *)(staging + THREAD / 32 * 16 * PITCH);
     NO_UNROLL
     for (u32 which = 0; which < 2; which++) {
-        epilogue_stage(s, which, which ? delta_correction[1] : delta_correction[0], own);
+        epilogue_stage(e, s, which, which ? delta_correction[1] : delta_correction[0], own);
         SYNC_WARP();
         NO_UNROLL
         for (u32 k = lane(); k < EPILOGUE_ROWS * HEAD_CHUNKS; k += 32) {
             u32 row = k / HEAD_CHUNKS, r = THREAD / 32 * 16 + EPILOGUE_ROWS * which + row;
             if (item_has_row(e->work, r, e->work->exist))
-                epilogue_chunk(e, r, k % HEAD_CHUNKS, own + row * PITCH);
+                epilogue_chunk(e, r, k % HEAD_CHUNKS, own + chunk_place(row, k % HEAD_CHUNKS));
         }
         SYNC_WARP();
     }

@@ -1,14 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Forward over a row block of queries, each warp for its 16 rows:
 
-       load_q                        once, to registers where they suffice
-       for each column tile of 32 keys:
-           load_kv                   copies of the next tile run meanwhile
+       for each column tile of 32 keys, and before the first:
+           stream_next               copies of the next tile run meanwhile
+           load_q                    before the first, to registers where they suffice
            compute_qk                S = Q K^T
            apply_mask                S = -inf where the row does not see the key
            online_softmax            m' = max(m, S), alpha = 2^(m - m'), P = 2^(S - m'), l = alpha l + sum P, O = alpha O
            apply_dropout             P = P times 0 or 1 / (1 - rate)
            compute_pv                O = O + P V
+           stream_arrive
        forward_epilogue              O / l, LSE = m + log l
 
    P goes from the accumulators of S straight to the operand of P V, rounded to 16 bits. */
@@ -19,7 +20,7 @@
 enum {
     REGISTER_STEPS = 8, /* up to so many steps of the head the rows are held in registers */
     ROWS_IN_REGISTERS = STEPS <= REGISTER_STEPS,
-    FORWARD_HALVES = ROW_BLOCK + 2 * 2 * OPERAND,
+    FORWARD_HALVES = ROW_BLOCK + 2 * 2 * OPERAND + 2 * FORWARD_NOTES,
 };
 
 typedef char forward_shared_is_as_planned[2 * FORWARD_HALVES == TILED_FORWARD_BYTES(BLOCK_ROWS,
@@ -40,7 +41,6 @@ struct forward {
     struct stream stream;
     struct drop drop;
     struct rows rows;  /* Q, with ROWS_IN_REGISTERS */
-    u32 q_loaded;      /* it is there */
     const half_t *own; /* the warp's rows in shared memory */
     u32 flip;          /* sign bits to flip in Q, so that the scale is positive */
     float scale;       /* to base 2 */
@@ -72,30 +72,21 @@ DEVICE void forward_start(struct forward *f, const struct abi_args *a,
     SYNC();
     copy_row_block(shared, &q, work);
     copy_async_commit();
-    work_item_save(work, f->stream.buffer);
+    work_item_save(work, stream_notes(&f->stream));
     stream_start(&f->stream, work);
-    f->q_loaded = !ROWS_IN_REGISTERS;
 }
 
-/* Q has arrived with the first K and V. */
+/* In the first turn. */
 DEVICE void load_q(struct forward *f)
 {
-    if (f->q_loaded)
-        return;
-    f->q_loaded = 1;
+    stream_wait_for_rows(&f->stream);
     UNROLL
-    for (u32 k = 0; k < STEPS; k++) {
+    for (u32 k = 0; k < STEPS && ROWS_IN_REGISTERS; k++) {
         load_rows(&f->rows.at[k], f->own, k);
         UNROLL
         for (u32 x = 0; x < 4; x++)
             f->rows.at[k].x[x] ^= f->flip;
     }
-}
-
-/* 0 at the end of the item's columns. */
-DEVICE u32 load_kv(struct forward *f)
-{
-    return stream_step(&f->stream);
 }
 
 DEVICE void compute_qk(const struct forward *f, struct scores *s, u32 live)
@@ -261,14 +252,18 @@ DEVICE void forward_tile(struct forward *f, struct softmax *state, struct sums *
 }
 
 /* Two copies of the tile's code where that compiles fast enough: the first, for tiles that all rows see whole,
-   tests nothing. */
+   tests nothing, and repeats for a run of them. */
 DEVICE void forward_column_tile(struct forward *f, struct softmax *state, struct sums *o)
 {
     const struct column_tile *ct = &f->stream.now;
-    load_q(f);
     const struct words words = stage_words(&f->stream);
     if (ALL_APART && words_are_whole(&words)) {
-        forward_tile(f, state, o, ALL_LIVE, 0, dropout_kept(&f->drop, ct, ALL_LIVE));
+        struct run run = run_begin(&f->stream);
+        NO_UNROLL
+        do
+            forward_tile(f, state, o, ALL_LIVE, 0, 0);
+        while (run_next(&f->stream, &run));
+        run_end(&f->stream);
         return;
     }
     const u32 live = live_slots(&words);
@@ -296,9 +291,15 @@ DEVICE void row_block_forward(const struct abi_args *a, struct work_item *work)
     sums_clear(&o);
     forward_start(&f, a, work, USE_FIRST | USE_SECOND);
     NO_UNROLL
-    while (load_kv(&f))
-        forward_column_tile(&f, &state, &o);
-    work_item_restore(work, a, f.stream.buffer);
+    do {
+        stream_next(&f.stream);
+        if (stream_is_first(&f.stream))
+            load_q(&f);
+        else
+            forward_column_tile(&f, &state, &o);
+        stream_arrive(&f.stream);
+    } while (stream_goes_on(&f.stream));
+    work_item_restore(work, a, stream_notes(&f.stream));
     forward_epilogue(&f, &state, &o);
 }
 

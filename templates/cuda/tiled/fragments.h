@@ -11,8 +11,11 @@ enum {
     STEPS = (HEAD_DIM + 15) / 16, /* of 16 positions of the head: a product takes one */
     CHUNKS = 2 * STEPS,           /* of 8 positions, 16 bytes */
     HEAD_CHUNKS = HEAD_DIM / 8,   /* of them in the tensors; the rest is zeros */
-    PITCH = 8 * CHUNKS + 8,       /* halves from row to row: an odd number of 16 bytes, so that
-                                         eight rows lie in different banks */
+    PITCH = 8 * CHUNKS,           /* halves from row to row */
+    MIXED = CHUNKS % 8 == 0   ? 8 /* chunks that are permuted among themselves */
+            : CHUNKS % 4 == 0 ? 4
+                              : 2,
+    MIX_ROWS = 8 / MIXED, /* neighbouring rows that are permuted alike */
     FRAGMENTS = 4,                /* of a column tile of 32 */
     /* Unrolled pairs of steps where rows are in shared memory: few beside much other code or the registers of
        dropout. */
@@ -63,37 +66,61 @@ DEVICE u32 lane_pair(void)
     return 2 * (quad_lane());
 }
 
+/* ---- rows in shared memory ---- */
+
+/* Chunks of a row are permuted: eight rows of one chunk lie in different banks, and the chunks that a copy writes fill
+   whole sectors of 32 bytes, which rows with padding would not. Rows are counted from a multiple of 8. */
+
+/* Elements from the first row to a chunk of row r. Elements: halves, or floats in rows of as many. */
+DEVICE u32 chunk_place(u32 r, u32 chunk)
+{
+    return r * PITCH + 8 * (chunk ^ r % 8 / MIX_ROWS);
+}
+
+/* The place of a chunk from that of chunk 0 of the same row. */
+DEVICE u32 chunk_of(u32 place, u32 chunk)
+{
+    return (place ^ 8 * (chunk % MIXED)) + 8 * (chunk / MIXED * MIXED);
+}
+
 /* ---- loads ---- */
 
-/* Constants (`row`, the fragment's first, and `step`) are added last, in bytes, to an address in one register:
-   they become part of the instruction. */
+/* The same of an address. Constants (`row`, the fragment's first) are added last, in bytes: they become part of the
+   instruction. */
+DEVICE shared_at chunk_at(shared_at at, u32 chunk)
+{
+    return shared_flip(at, 16 * (chunk % MIXED)) + 16 * (chunk / MIXED * MIXED);
+}
+
+/* The lane's address in 16 rows: of chunk 0 or 1. */
+DEVICE shared_at rows_at(const half_t *rows)
+{
+    return one_address(rows + chunk_place(lane() % 16, lane() / 16));
+}
 
 /* 16 rows, one step: the first operand. */
 DEVICE void load_rows(struct frag_a *a, const half_t *rows, u32 step)
 {
-    u32 l = lane();
-    matrix_load4(a->x, one_address(rows + l % 16 * PITCH + 8 * (l / 16)) + 32 * step);
+    matrix_load4(a->x, chunk_at(rows_at(rows), 2 * step));
 }
 
 /* The lane's address for loads of columns. With one step left its two chunks are loaded twice. */
 DEVICE shared_at columns_at(const half_t *columns, u32 left)
 {
     u32 l = lane(), chunk = left == 1 ? l / 8 % 2 : l / 8;
-    return one_address(columns + l % 8 * PITCH + 8 * chunk);
+    return one_address(columns + chunk_place(l % 8, chunk));
 }
 
 /* 8 columns, two steps: the second operand of two products that sum along the head. */
 DEVICE void load_columns(u32 r[4], shared_at at, u32 row, u32 step)
 {
-    matrix_load4(r, at + 2 * row * PITCH + 32 * step);
+    matrix_load4(r, chunk_at(at, 2 * step) + 2 * row * PITCH);
 }
 
-/* 16 columns, one step: the second operand of two products that sum over columns. */
-DEVICE void load_values(u32 r[4], const half_t *columns, u32 row, u32 step)
+/* 16 columns, one step: the second operand of two products that sum over columns. `at`: rows_at. */
+DEVICE void load_values(u32 r[4], shared_at at, u32 row, u32 step)
 {
-    u32 l = lane();
-    matrix_load4_transposed(r, one_address(columns + l % 16 * PITCH + 8 * (l / 16)) +
-                                   2 * row * PITCH + 32 * step);
+    matrix_load4_transposed(r, chunk_at(at, 2 * step) + 2 * row * PITCH);
 }
 
 /* ---- products ---- */
@@ -205,6 +232,7 @@ DEVICE void pack_entries(struct frag_a *a, const struct frag_c *left,
 DEVICE void accumulate(struct sums *sums, const struct scores *entries, const half_t *columns,
                        u32 live)
 {
+    const shared_at at = rows_at(columns);
     UNROLL
     for (u32 pair = 0; pair < FRAGMENTS / 2; pair++) {
         struct frag_a a;
@@ -214,7 +242,7 @@ DEVICE void accumulate(struct sums *sums, const struct scores *entries, const ha
         UNROLL
         for (u32 step = 0; step < STEPS; step++) {
             u32 b[4];
-            load_values(b, columns, 16 * pair, step);
+            load_values(b, at, 16 * pair, step);
             mma_16816(&sums->at[2 * step], &a, b[0], b[1]);
             mma_16816(&sums->at[2 * step + 1], &a, b[2], b[3]);
         }
@@ -225,6 +253,7 @@ DEVICE void accumulate(struct sums *sums, const struct scores *entries, const ha
 DEVICE void accumulate_both(struct sums *a, const struct scores *of_a, struct sums *b,
                             const struct scores *of_b, const half_t *columns, u32 live)
 {
+    const shared_at at = rows_at(columns);
     UNROLL
     for (u32 pair = 0; pair < FRAGMENTS / 2; pair++) {
         struct frag_a x, y;
@@ -235,7 +264,7 @@ DEVICE void accumulate_both(struct sums *a, const struct scores *of_a, struct su
         UNROLL
         for (u32 step = 0; step < STEPS; step++) {
             u32 c[4];
-            load_values(c, columns, 16 * pair, step);
+            load_values(c, at, 16 * pair, step);
             mma_16816(&a->at[2 * step], &x, c[0], c[1]);
             mma_16816(&b->at[2 * step], &y, c[0], c[1]);
             mma_16816(&a->at[2 * step + 1], &x, c[2], c[3]);

@@ -2,7 +2,7 @@
 /* dK and dV of a row block of keys, over the transposed plan: rows are keys, columns are queries.
 
        for each column tile of 32 queries:
-           key_load_q_do             Q, dO, and LSE and delta of each column
+           stream_next               Q, dO, and LSE and delta of each column
            backward_s_dp             S^T = K Q^T, dP^T = V dO^T
            key_p_ds                  P = 2^(S - LSE), dS = P (dP - delta); dropout
            accumulate                dV += P^T dO, dK += dS^T Q
@@ -23,23 +23,24 @@ DEVICE float entry_dropped(const struct abi_args *a, float p, float bias, u32 ke
     return kept ? p * a->keep_scale : 0;
 }
 
-/* S and dP of the lane's entries of fragment f to P, after dropout, and dS. LSE and delta lie behind the columns in
-   shared memory. `kept` has a bit for each entry. */
+/* S and dP of the lane's entries of fragment f to P, after dropout, and dS. LSE and delta of the lane's two columns
+   lie side by side in shared memory. `kept` has a bit for each entry. */
 DEVICE void key_fragment_p_ds(const struct backward *b, const struct seen *seen, u32 f,
                               u32 kept, struct frag_c *s, struct frag_c *dp)
 {
-    const half_t *columns = stream_operand(&b->stream, 0);
+    const struct f4 two = shared_get4(
+        column_numbers(&b->stream, b->stream.buffer_index, 8 * f + lane_pair()));
+    const float lse[2] = {two.x, two.z}, delta[2] = {two.y, two.w};
     const float p_scale = sparsegen_scale(b->a);
     struct frag_c bias = {{0, 0, 0, 0}};
     backward_bias(b, seen, f, 1, s, &bias);
     UNROLL
     for (u32 x = 0; x < 4; x++) {
-        const float *numbers = column_numbers(columns, 8 * f + lane_pair() + x % 2);
-        float p = probability(b, s->x[x], shared_get(numbers), p_scale);
+        float p = probability(b, s->x[x], lse[x % 2], p_scale);
         const u32 keeps = kept >> x & 1;
         p = sees(seen, f, x) ? p : 0;
         dp->x[x] = score_gradient(p, entry_dropped(b->a, dp->x[x], bias.x[x], keeps),
-                                  shared_get(numbers + 1));
+                                  delta[x % 2]);
         s->x[x] = entry_dropped(b->a, p, bias.x[x], keeps);
     }
 }
@@ -76,11 +77,16 @@ DEVICE void key_tile(const struct backward *b, u32 pass, u32 live, const struct 
 }
 
 /* Two copies of the tile's code, as in forward.h. */
-DEVICE void key_column_tile(const struct backward *b, u32 pass, struct sums sums[KEY_SUMS])
+DEVICE void key_column_tile(struct backward *b, u32 pass, struct sums sums[KEY_SUMS])
 {
     const struct words words = stage_words(&b->stream);
     if (ALL_APART && words_are_whole(&words)) {
-        key_tile(b, pass, ALL_LIVE, 0, sums);
+        struct run run = run_begin(&b->stream);
+        NO_UNROLL
+        do
+            key_tile(b, pass, ALL_LIVE, 0, sums);
+        while (run_next(&b->stream, &run));
+        run_end(&b->stream);
         return;
     }
     const u32 live = live_slots(&words);
@@ -115,19 +121,13 @@ DEVICE void key_epilogue(const struct backward *b, struct sums *s, u32 sum)
     const float by = sum ? 1 : ds_scale(b->a), delta_correction[2] = {0, 0};
     half_t *staging = sum ? b->rows : b->rows_grad;
     struct view to = view_of(sum ? &b->a->d_v : &b->a->d_k, work);
-    struct epilogue e = {b->a, work, to, by, sum, 0, GROUPED};
+    struct epilogue e = {b->a, work, to, by, sum, 0, GROUPED, epilogue_corrections(b)};
     if (SHARED_ROWS)
         epilogue_row_block(&e, s, delta_correction, staging);
     else if (GROUPED)
         store_floats(s, by, &to, work);
     else
         store_row_block(s, by, by, staging, &to, work);
-}
-
-/* 0 at the end of the item's columns. */
-DEVICE u32 key_load_q_do(struct backward *b)
-{
-    return stream_step(&b->stream);
 }
 
 DEVICE void row_block_dkv(const struct abi_args *a, struct work_item *work)
@@ -139,7 +139,7 @@ DEVICE void row_block_dkv(const struct abi_args *a, struct work_item *work)
     b.stream.a = a;
     b.stream.first = &a->q;
     b.stream.second = &a->d_o;
-    b.stream.use = USE_FIRST | USE_SECOND | USE_PADDING | USE_NUMBERS;
+    b.stream.use = USE_FIRST | USE_SECOND | USE_NOTES | USE_NUMBERS;
     NO_UNROLL
     for (u32 pass = 0; pass < KEY_PASSES; pass++) {
         UNROLL
@@ -147,9 +147,17 @@ DEVICE void row_block_dkv(const struct abi_args *a, struct work_item *work)
             sums_clear(&sums[k]);
         stream_start(&b.stream, work);
         NO_UNROLL
-        while (key_load_q_do(&b))
-            key_column_tile(&b, pass, sums);
-        work_item_restore(work, a, b.stream.buffer);
+        do {
+            stream_next(&b.stream);
+            if (!stream_is_first(&b.stream))
+                key_column_tile(&b, pass, sums);
+            else if (pass == 0) {
+                stream_wait_for_rows(&b.stream);
+                backward_load_own(&b);
+            }
+            stream_arrive(&b.stream);
+        } while (stream_goes_on(&b.stream));
+        work_item_restore(work, a, stream_notes(&b.stream));
         NO_UNROLL
         for (u32 k = 0; k < KEY_SUMS; k++) { /* a copy, not an index, keeps sums in registers */
             key_epilogue(&b, &sums[0], BOTH_AT_ONCE ? k : pass);

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* dQ of a row block of queries, over the forward plan:
 
-       load_query_rows               LSE, delta = rowsum(dO o O), O from where columns will be
-       for each column tile of 32 keys:
-           query_load_kv
+       for each column tile of 32 keys, and before the first:
+           stream_next
+           load_query_rows           before the first: LSE, delta = rowsum(dO o O), O from where the second tile will be
            query_s_dp                S = Q K^T, dP = dO V^T
            dropout                   on dP
            query_ds                  P = 2^(S - LSE), dS = P (dP - delta); row sums of dS
@@ -81,14 +81,17 @@ DEVICE float output_finite(float o)
 }
 
 /* Where O is copied to: the second column tile, if it is as large; else to where Q comes afterwards. */
-enum { OUTPUTS_APART = BACKWARD_BUFFERS == 2 && BLOCK_ROWS <= 2 * TILE_COLS };
+enum {
+    OUTPUTS_APART = BACKWARD_BUFFERS == 2 && BLOCK_ROWS <= 2 * TILE_COLS,
+    OUTPUT_STEPS = ALL_APART && STEPS <= 4 ? 4 : 1, /* unrolled */
+};
 
 DEVICE half_t *outputs_of(const struct backward *b)
 {
     return OUTPUTS_APART ? b->stream.buffer + 2 * OPERAND : b->rows;
 }
 
-/* Starts the copies of rows of O, or of Q where O was, which only collective matrix loads of the warp read. */
+/* Starts the copies of rows of O, or of Q to where O was. */
 DEVICE void copy_rows_to(half_t *to, const struct abi_tensor *t, const struct backward *b)
 {
     const struct view v = view_of(t, b->work);
@@ -107,7 +110,7 @@ DEVICE void delta_estimates(const struct backward *b, float delta[2])
 {
     const u32 at = THREAD / 32 * 16 * PITCH;
     float sum[2] = {0, 0};
-    UNROLL_BY(SHARED_STEPS)
+    UNROLL_BY(OUTPUT_STEPS)
     for (u32 step = 0; step < STEPS; step++) {
         struct frag_a o, d_o;
         load_rows(&o, outputs_of(b) + at, step);
@@ -120,20 +123,30 @@ DEVICE void delta_estimates(const struct backward *b, float delta[2])
     delta[1] = quad_sum(sum[1]);
 }
 
-/* LSE and the estimate of delta. LSE is asked for while O and dO arrive, which each warp copied for itself. */
-DEVICE void load_query_rows(const struct backward *b, struct query_rows *r)
+/* LSE as it is stored, asked for long before it is used. */
+DEVICE void read_query_lse(const struct backward *b, struct query_rows *r)
 {
-    float lse[2];
     UNROLL
     for (u32 k = 0; k < 2; k++) {
         u32 row = block_row(k), there = item_has_row(b->work, row, b->work->length);
-        lse[k] = there ? lse_of(b->a, b->work)[row_position(b->work, row)] : 0;
+        r->lse[k] = there ? lse_of(b->a, b->work)[row_position(b->work, row)] : 0;
     }
-    COPY_ASYNC_WAIT(0);
-    SYNC_WARP();
+}
+
+/* In the first turn: LSE and the estimate of delta, and the rows to registers. */
+DEVICE void load_query_rows(struct backward *b, struct query_rows *r)
+{
+    stream_wait_for_rows(&b->stream);
     delta_estimates(b, r->delta);
-    r->lse[0] = scaled_lse(lse[0]);
-    r->lse[1] = scaled_lse(lse[1]);
+    if (!OUTPUTS_APART) {
+        SYNC_WARP(); /* O is no longer read */
+        copy_rows_to(b->rows, &b->a->q, b);
+        COPY_ASYNC_WAIT(0);
+        SYNC_WARP();
+    }
+    backward_load_own(b);
+    r->lse[0] = scaled_lse(r->lse[0]);
+    r->lse[1] = scaled_lse(r->lse[1]);
     r->sum[0] = r->sum[1] = r->count[0] = r->count[1] = r->delta_correction[0] =
         r->delta_correction[1] = 0;
 }
@@ -155,7 +168,7 @@ DEVICE void store_delta(const struct backward *b, struct query_rows *r)
 DEVICE void query_s_dp(const struct backward *b, struct scores s[2], u32 live)
 {
     const u32 at = THREAD / 32 * 16 * PITCH;
-    if (BIAS || STEPS > 6) {
+    if (BIAS || STEPS > 6 || OWN_IN_REGISTERS) {
         backward_s_dp(b, s, 1, live);
         return;
     }
@@ -185,12 +198,17 @@ DEVICE void query_tile(const struct backward *b, struct query_rows *r, u32 pass,
 }
 
 /* Two copies of the tile's code, as in forward.h. */
-DEVICE void query_column_tile(const struct backward *b, struct query_rows *r, u32 pass,
+DEVICE void query_column_tile(struct backward *b, struct query_rows *r, u32 pass,
                               const struct query_sums *sums)
 {
     const struct words words = stage_words(&b->stream);
     if (ALL_APART && words_are_whole(&words)) {
-        query_tile(b, r, pass, ALL_LIVE, 0, sums);
+        struct run run = run_begin(&b->stream);
+        NO_UNROLL
+        do
+            query_tile(b, r, pass, ALL_LIVE, 0, sums);
+        while (run_next(&b->stream, &run));
+        run_end(&b->stream);
         return;
     }
     const u32 live = live_slots(&words);
@@ -235,7 +253,7 @@ DEVICE void query_epilogue(const struct backward *b, const struct query_rows *r,
     const struct work_item *work = b->work;
     const float by = ds_scale(b->a);
     struct view to = view_of(&b->a->d_q, work);
-    struct epilogue e = {b->a, work, to, by, 0, ONE_PASS, 0};
+    struct epilogue e = {b->a, work, to, by, 0, ONE_PASS, 0, epilogue_corrections(b)};
     if (ONE_PASS && !query_is_split(work))
         sums_subtract(d_q, p_k, r->delta_correction[0], r->delta_correction[1]);
     if (!SHARED_ROWS)
@@ -246,12 +264,6 @@ DEVICE void query_epilogue(const struct backward *b, const struct query_rows *r,
         if (ONE_PASS)
             *d_q = *p_k;
     }
-}
-
-/* 0 at the end of the item's columns. */
-DEVICE u32 query_load_kv(struct backward *b)
-{
-    return stream_step(&b->stream);
 }
 
 /* After the pass that found it: delta, merged with other items' parts, to the tensor. */
@@ -280,10 +292,8 @@ DEVICE void row_block_dq(const struct abi_args *a, struct work_item *work)
     b.stream.a = a;
     b.stream.first = &a->k;
     b.stream.second = &a->v;
-    b.stream.use = USE_FIRST | USE_SECOND | USE_PADDING;
-    load_query_rows(&b, &r);
-    if (!OUTPUTS_APART)
-        copy_rows_to(b.rows, &a->q, &b);
+    b.stream.use = USE_FIRST | USE_SECOND | USE_NOTES;
+    read_query_lse(&b, &r);
     sums_clear(&d_q);
     if (ONE_PASS)
         sums_clear(&p_k);
@@ -291,9 +301,15 @@ DEVICE void row_block_dq(const struct abi_args *a, struct work_item *work)
     for (u32 pass = 0; pass < 2 - ONE_PASS; pass++) {
         stream_start(&b.stream, work);
         NO_UNROLL
-        while (query_load_kv(&b))
-            query_column_tile(&b, &r, pass, &sums);
-        work_item_restore(work, a, b.stream.buffer);
+        do {
+            stream_next(&b.stream);
+            if (!stream_is_first(&b.stream))
+                query_column_tile(&b, &r, pass, &sums);
+            else if (pass == 0)
+                load_query_rows(&b, &r);
+            stream_arrive(&b.stream);
+        } while (stream_goes_on(&b.stream));
+        work_item_restore(work, a, stream_notes(&b.stream));
         if (pass == 0)
             delta_epilogue(&b, &r);
     }

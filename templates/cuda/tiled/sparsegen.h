@@ -46,7 +46,6 @@ DEVICE void keep_scores(struct forward *f, float *scratch, float row_max[2])
     struct scores s;
     const struct words words = stage_words(&f->stream);
     const u32 live = live_slots(&words);
-    load_q(f);
     if (live)
         compute_qk(f, &s, live);
     else
@@ -149,8 +148,14 @@ DEVICE void row_block_sparsegen(const struct abi_args *a, const struct work_item
     f.scale = a->scale < 0 ? -a->scale : a->scale; /* not to base 2 */
     f.softmax_scale = ADD_BIAS ? 1 : f.scale;
     NO_UNROLL
-    while (stream_step(&f.stream))
-        keep_scores(&f, scratch, row_max);
+    do {
+        stream_next(&f.stream);
+        if (stream_is_first(&f.stream))
+            load_q(&f);
+        else
+            keep_scores(&f, scratch, row_max);
+        stream_arrive(&f.stream);
+    } while (stream_goes_on(&f.stream));
     row_max[0] = quad_max(row_max[0]);
     row_max[1] = quad_max(row_max[1]);
     /* A quad reads what its lanes wrote: the last step of the stream had a barrier. */
@@ -159,8 +164,12 @@ DEVICE void row_block_sparsegen(const struct abi_args *a, const struct work_item
     sums_clear(&o);
     stream_start(&f.stream, work);
     NO_UNROLL
-    while (stream_step(&f.stream))
-        add_kept(&f, scratch, tau, &o);
+    do {
+        stream_next(&f.stream);
+        if (!stream_is_first(&f.stream))
+            add_kept(&f, scratch, tau, &o);
+        stream_arrive(&f.stream);
+    } while (stream_goes_on(&f.stream));
     store_lse(a, work, warp_rows(work, work->exist), 0, tau[0]);
     store_lse(a, work, warp_rows(work, work->exist), 1, tau[1]);
     store_row_block(&o, 1, 1, SHARED_HALF(), &to, work);

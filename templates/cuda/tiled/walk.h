@@ -33,6 +33,7 @@ DEVICE u32 is_gathered(const struct column_tile *ct)
 
 struct walk {
     const struct work_item *work;
+    u32 length; /* columns at or beyond it take no part */
     u32 piece, pieces_end;
     u32 element; /* within the piece: the next one */
     u32 column,
@@ -44,6 +45,7 @@ DEVICE struct walk walk_start(const struct work_item *work)
 {
     struct walk w;
     w.work = work;
+    w.length = column_length(work);
     w.piece = work->item->piece;
     w.pieces_end = work->item->row0 < work->length ? w.piece + work->item->pieces : w.piece;
     w.element = w.column = w.end = w.stored = 0;
@@ -59,14 +61,13 @@ DEVICE void column_tile_slots(struct column_tile *ct, struct walk *w, u32 begin,
 
 DEVICE u32 next_tile(struct walk *w, const struct abi_piece *p, struct column_tile *ct)
 {
-    const u32 length = column_length(w->work);
     while (w->element < p->count) {
         const struct abi_tile *t = w->work->plan->tiles + p->first + w->element++;
-        if (t->col0 >= length)
+        if (t->col0 >= w->length)
             continue;
         ct->column = t->col0;
         ct->pattern = t->pattern;
-        column_tile_slots(ct, w, 0, smaller(TILE_COLS, length - t->col0));
+        column_tile_slots(ct, w, 0, smaller(TILE_COLS, w->length - t->col0));
         return 1;
     }
     return 0;
@@ -84,10 +85,9 @@ DEVICE void range_tile(struct walk *w, struct column_tile *ct, u32 begin)
 /* Column tiles of a range are aligned to 16 columns, so that dropout needs few calls. */
 DEVICE u32 next_range(struct walk *w, const struct abi_piece *p, struct column_tile *ct)
 {
-    const u32 length = column_length(w->work);
     while (w->element < p->count) {
         struct abi_range r = w->work->plan->ranges[p->first + w->element++];
-        w->end = smaller(r.end, length);
+        w->end = smaller(r.end, w->length);
         w->column = r.begin & ~15u;
         if (r.begin < w->end) {
             range_tile(w, ct, r.begin & 15u);
@@ -100,12 +100,11 @@ DEVICE u32 next_range(struct walk *w, const struct abi_piece *p, struct column_t
 
 DEVICE u32 next_gather(struct walk *w, const struct abi_piece *p, struct column_tile *ct)
 {
-    const u32 length = column_length(w->work);
     while (w->element < p->count) {
         const struct abi_gather *t = w->work->plan->gathers + p->first + w->element++;
         const u32 *columns = w->work->plan->columns + t->first;
         u32 count = t->count;
-        while (count && columns[count - 1] >= length)
+        while (count && columns[count - 1] >= w->length)
             count--;
         if (!count)
             continue;

@@ -7,6 +7,7 @@
 #include "cuda/common/transform.h"
 #include "cuda/common/work_item.h"
 #include "cuda/tiled/fragments.h"
+#include "cuda/tiled/notes.h"
 
 /* Some rows are split: items store partial results and others merge them. */
 enum { MERGE_WORKS = SHARED_ROWS || CUT_ROWS };
@@ -46,19 +47,19 @@ DEVICE struct work_item work_item_at(const struct abi_args *a, const struct abi_
     return work;
 }
 
-/* Registers are few, so a work item is forgotten during the loop over columns. Its index is saved in the padding
-   of a column and the item found again after the loop. A barrier stands before each of the two. */
-DEVICE void work_item_save(const struct work_item *work, half_t *buffer)
+/* Registers are few, so a work item is forgotten during the loop over columns. Its index is noted and the item found
+   again after the loop. A barrier stands before each of the two. */
+DEVICE void work_item_save(const struct work_item *work, u32 *notes)
 {
     /* opt_barrier: keeps the address out of uniform registers, which ptxas would overwrite without a wait */
     if (THREAD == 0)
-        shared_put_u32(buffer + opt_barrier(8 * CHUNKS + 4), work->index);
+        shared_put_u32(notes + opt_barrier(NOTE_WORK), work->index);
 }
 
 DEVICE void work_item_restore(struct work_item *work, const struct abi_args *a,
-                              const half_t *buffer)
+                              const u32 *notes)
 {
-    *work = work_item_at(a, work->plan, shared_get_u32(buffer + 8 * CHUNKS + 4));
+    *work = work_item_at(a, work->plan, shared_get_u32(notes + NOTE_WORK));
 }
 
 /* ---- rows of a row block ---- */
@@ -119,14 +120,13 @@ DEVICE void copy_row_block(half_t *to, const struct view *v, const struct work_i
     const u32 rows = warp_rows(work, work->length), chunk = l % CHUNKS, r = l / CHUNKS;
     const i64 step = work->item->step * v->row;
     const u8 *from = v->data + row_position(work, first + r) * v->row + 16 * chunk;
-    to += (first + r) * PITCH + 8 * chunk;
+    to += first * PITCH;
     UNROLL_4
     for (u32 k = 0; k < 16; k += ROWS) {
         const u32 there = chunk < HEAD_CHUNKS && rows >> (k + r) & 1;
         if (r < ROWS && k + r < 16)
-            copy_async_16(to, there ? from : v->data, there);
+            copy_async_16(to + chunk_place(k + r, chunk), there ? from : v->data, there);
         from += ROWS * step;
-        to += ROWS * PITCH;
     }
 }
 
@@ -138,24 +138,23 @@ DEVICE void store_row_block(const struct sums *s, float low, float high, half_t 
     enum { ROWS = 32 / HEAD_CHUNKS }; /* of a round */
     const u32 thread = opt_barrier(THREAD), l = thread % 32, first = thread / 32 * 16;
     half_t *own = staging + first * PITCH;
-    half_t *at = own + l / 4 * PITCH + 2 * (l % 4);
+    const u32 at = chunk_place(l / 4, 0) + 2 * (l % 4);
     UNROLL
     for (u32 k = 0; k < 2 * STEPS; k++) {
-        shared_put_u32(at + 8 * k, half_pack(s->at[k].x[0] * low, s->at[k].x[1] * low));
-        shared_put_u32(at + 8 * k + 8 * PITCH,
+        half_t *place = own + chunk_of(at, k);
+        shared_put_u32(place, half_pack(s->at[k].x[0] * low, s->at[k].x[1] * low));
+        shared_put_u32(place + 8 * PITCH,
                        half_pack(s->at[k].x[2] * high, s->at[k].x[3] * high));
     }
     SYNC_WARP();
     const u32 rows = warp_rows(work, work->exist), chunk = l % HEAD_CHUNKS, r = l / HEAD_CHUNKS;
     const i64 step = work->item->step * to->row;
     u8 *there = to->data + row_position(work, first + r) * to->row + 16 * chunk;
-    own += r * PITCH + 8 * chunk;
     UNROLL_4
     for (u32 k = 0; k < 16; k += ROWS) {
         if (r < ROWS && k + r < 16 && rows >> (k + r) & 1)
-            *(struct u32x4 *)there = shared_get_u32x4(own);
+            *(struct u32x4 *)there = shared_get_u32x4(own + chunk_place(k + r, chunk));
         there += ROWS * step;
-        own += ROWS * PITCH;
     }
 }
 
