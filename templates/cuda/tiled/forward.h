@@ -6,7 +6,8 @@
            load_q                    before the first, to registers where they suffice
            compute_qk                S = Q K^T
            apply_mask                S = -inf where the row does not see the key
-           online_softmax            m' = max(m, S), alpha = 2^(m - m'), P = 2^(S - m'), l = alpha l + sum P, O = alpha O
+           online_softmax            P = 2^(S - m), l = l + sum P; before, if some S is far above m:
+                                     m' = max(m, S), alpha = 2^(m - m'), l = alpha l, O = alpha O
            apply_dropout             P = P times 0 or 1 / (1 - rate)
            compute_pv                O = O + P V
            stream_arrive
@@ -29,9 +30,14 @@ typedef char forward_shared_is_as_planned[2 * FORWARD_HALVES == TILED_FORWARD_BY
                                               ? 1
                                               : -1];
 
+/* Scores may exceed the maximum that is subtracted from them, to base 2 by so much: P is then at most 2^8, which halves
+   hold, and O, the sum of P and the maximum remain consistent. Few tiles rescale. */
+enum { MAX_EXCESS = 8 };
+
 /* Of rows g and g + 8. */
 struct softmax {
-    float row_max[2]; /* maximum of the scores before scaling; the same in a quad */
+    float row_max[2]; /* what is subtracted, before scaling: the maximum of some first tiles; the same in a quad */
+    float limit[2];   /* MAX_EXCESS above it */
     float sum[2];     /* of P; the lane's part */
 };
 
@@ -111,13 +117,14 @@ DEVICE void apply_mask(const struct forward *f, struct scores *s, const struct s
             s->at[k / 4].x[k % 4] = NEGATIVE_INFINITY;
 }
 
-/* The larger of `row_max` and the scores of row g (which 0) or g + 8 (1), over the quad. */
-DEVICE float scores_row_max(const struct scores *s, u32 which, float row_max)
+/* The largest of the lane's scores of row g (which 0) or g + 8 (1). */
+DEVICE float lane_max(const struct scores *s, u32 which)
 {
+    float ret = larger(s->at[0].x[2 * which], s->at[0].x[2 * which + 1]);
     UNROLL
-    for (u32 f = 0; f < FRAGMENTS; f++)
-        row_max = larger(row_max, larger(s->at[f].x[2 * which], s->at[f].x[2 * which + 1]));
-    return quad_max(row_max);
+    for (u32 f = 1; f < FRAGMENTS; f++)
+        ret = larger(ret, larger(s->at[f].x[2 * which], s->at[f].x[2 * which + 1]));
+    return ret;
 }
 
 /* The scaled row maximum to subtract from scores; 0 for a row that has seen nothing, so that inf - inf never
@@ -127,30 +134,34 @@ DEVICE float finite_max(float row_max, float scale)
     return row_max == NEGATIVE_INFINITY ? 0 : row_max * scale;
 }
 
-/* Multiplies O and the sum of P by alpha, if the maximum of any row of the warp grew. */
-DEVICE void softmax_rescale(struct softmax *state, const float row_max[2], float scale,
+/* Raises the maxima and multiplies O and the sum of P by alpha, if a score of any row of the warp exceeds its limit. Lanes
+   compare their own scores, so that most tiles exchange none. A scale of 0 makes the limit infinite. */
+DEVICE void softmax_rescale(struct softmax *state, const float own[2], float scale,
                             struct sums *o)
 {
     float alpha[2];
-    if (!ANY(row_max[0] != state->row_max[0] || row_max[1] != state->row_max[1]))
+    if (!ANY(own[0] > state->limit[0] || own[1] > state->limit[1]))
         return;
+    const float excess = MAX_EXCESS * reciprocal_of(scale);
     UNROLL
     for (u32 k = 0; k < 2; k++) {
-        alpha[k] = exp2_of(state->row_max[k] * scale - finite_max(row_max[k], scale));
-        state->row_max[k] = row_max[k];
+        const float row_max = larger(state->row_max[k], quad_max(own[k]));
+        alpha[k] = exp2_of(state->row_max[k] * scale - finite_max(row_max, scale));
+        state->row_max[k] = row_max;
+        state->limit[k] = row_max == NEGATIVE_INFINITY ? row_max : row_max + excess;
         state->sum[k] *= alpha[k];
     }
     sums_scale(o, alpha[0], alpha[1]);
 }
 
-/* Scores to P; O and the softmax state follow the new maximum. */
+/* Scores to P; O and the softmax state follow a new maximum. */
 DEVICE void online_softmax(struct softmax *state, struct scores *s, u32 live, float scale,
                            struct sums *o)
 {
-    float row_max[2] = {scores_row_max(s, 0, state->row_max[0]),
-                        scores_row_max(s, 1, state->row_max[1])};
-    softmax_rescale(state, row_max, scale, o);
-    float shift[2] = {finite_max(row_max[0], scale), finite_max(row_max[1], scale)};
+    const float own[2] = {lane_max(s, 0), lane_max(s, 1)};
+    softmax_rescale(state, own, scale, o);
+    const float shift[2] = {finite_max(state->row_max[0], scale),
+                            finite_max(state->row_max[1], scale)};
     UNROLL
     for (u32 f = 0; f < FRAGMENTS; f++) {
         UNROLL
@@ -286,7 +297,8 @@ DEVICE void forward_epilogue(struct forward *f, struct softmax *state, struct su
 DEVICE void row_block_forward(const struct abi_args *a, struct work_item *work)
 {
     struct forward f;
-    struct softmax state = {{NEGATIVE_INFINITY, NEGATIVE_INFINITY}, {0, 0}};
+    struct softmax state = {
+        {NEGATIVE_INFINITY, NEGATIVE_INFINITY}, {NEGATIVE_INFINITY, NEGATIVE_INFINITY}, {0, 0}};
     struct sums o;
     sums_clear(&o);
     forward_start(&f, a, work, USE_FIRST | USE_SECOND);
