@@ -20,7 +20,6 @@ enum {
     MOST_REGISTERS = 255,  /* of a thread */
     ALL_ROWS = 128,        /* whose scores a warp holds, all of a query */
     WIDEST_ROWS = 96,      /* D > 240: scores of three tiles, beside sums of D / 2 registers */
-    WIDEST_COPIED = 128,   /* above, Q is not held in registers */
     /* Warps of the backward pass: nine to twelve leave each thread 168 registers, more 128. Sums of a
        row block of 16 alone take D / 2, and the dS that it holds n / 4 and a few. */
     BACKWARD_WARPS = 12,
@@ -57,8 +56,8 @@ static bool fits_forward(const struct target *t, const struct kernel_request *r,
            (r->head_dim <= 240 || rows <= WIDEST_ROWS);
 }
 
-/* Two row blocks a warp halve the reads of shared memory, which bind the backward pass, and the number of
-   warps: where two blocks fit a processor, and where so many warps had too few registers. */
+/* Two row blocks a warp halve reads of shared memory, which bind the backward pass, and warps: where two blocks fit a
+   processor, and where so many warps had too few registers. */
 static bool two_row_blocks(const struct target *t, const struct kernel_request *r,
                            uint32_t rows)
 {
@@ -66,7 +65,6 @@ static bool two_row_blocks(const struct target *t, const struct kernel_request *
     return r->head_dim <= 64 && rows >= 64 && (two_blocks || rows > 176);
 }
 
-/* A warp for every row block of 16, or for two. */
 static uint32_t backward_warps(const struct target *t, const struct kernel_request *r,
                                uint32_t rows)
 {
@@ -81,8 +79,7 @@ static bool fits_backward(const struct target *t, const struct kernel_request *r
            backward_warps(t, r, rows) <= most && rows <= BACKWARD_ROWS;
 }
 
-/* Whole row blocks, whose loads need no limit; the sequence's own rows, in pairs, where a pass fits the
-   target with those alone. */
+/* Whole row blocks, whose loads need no limit; the sequence's own rows, in pairs, where only those fit the target. */
 static uint32_t stored_rows(const struct target *t, const struct kernel_request *r)
 {
     const uint32_t whole = rounded(r->length), pairs = (r->length + 1) / 2 * 2;
@@ -92,9 +89,8 @@ static uint32_t stored_rows(const struct target *t, const struct kernel_request 
                                        : pairs;
 }
 
-/* What a thread gets along with unspilled (resource_budgets_test holds it to that). Where all scores of a
-   query are held and heads are small, 128: four blocks of 128 threads. Draws take a few more, and so does a last tile
-   that is cut, or sm_100a. */
+/* Registers of a thread that suffice without spills (resource_budgets_test). 128, four blocks of 128 threads, where all
+   scores of a query are held and heads are small. Draws take a few more, and so does a cut last tile, or sm_100a. */
 static uint32_t forward_registers(const struct target *t, const struct kernel_request *r,
                                   uint32_t rows)
 {
@@ -111,8 +107,7 @@ static uint32_t backward_registers(const struct kernel_request *r, uint32_t row_
     return r->head_dim > 64 || row_blocks > 1 ? MOST_REGISTERS : 168;
 }
 
-/* Blocks that fit a processor at a time, which has a KiB more shared memory than a block may ask for
-   and takes a KiB for each. */
+/* Blocks that fit a processor, which has a KiB more shared memory than a block may ask for and takes one for each. */
 static uint32_t fit_blocks(const struct target *t, const struct resident_shape *s,
                            uint32_t registers)
 {
@@ -141,7 +136,7 @@ static void copy_queries(const struct target *t, const struct kernel_request *r,
     group_heads(t, &with, RESIDENT_FORWARD_BYTES(s->rows, r->head_dim, 1),
                 forward_registers(t, r, s->rows));
     with.q_copied = true;
-    if (s->rows <= ALL_ROWS && r->head_dim <= WIDEST_COPIED && with.heads == s->heads &&
+    if (s->rows <= ALL_ROWS && r->head_dim <= 128 && with.heads == s->heads &&
         with.blocks == s->blocks && with.shared_bytes <= t->shared_bytes)
         *s = with;
 }

@@ -23,7 +23,7 @@ enum {
 /* Column tiles in flight backward: double-buffered where two fit. */
 #define TILED_BUFFERS(head_dim) ((head_dim) <= 128 ? 2 : 1)
 /* Q; two buffers of K and V. */
-#define TILED_FORWARD_BYTES(block_rows, head_dim)                                      \
+#define TILED_FORWARD_BYTES(block_rows, head_dim)                                    \
     (CUDA_HALF * ((block_rows) + 2 * 2 * CUDA_TILE_COLS) * CUDA_ROUND_16(head_dim) + \
      TILED_FORWARD_NOTES(block_rows))
 /* Two operands of the row block, two of each buffer. The gradient of a bias takes as much: two tiles of columns. */

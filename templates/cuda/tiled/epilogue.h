@@ -18,7 +18,7 @@ struct epilogue {
     float by;       /* its factor */
     u32 sum;        /* which sum of a partial result these are */
     u32 corrects; /* 1: partial sums are corrected: less the row's correction times the next partial sum */
-    u32 floats; /* the tensor's elements are floats */
+    u32 floats;         /* the tensor's elements are floats */
     float *corrections; /* shared: EPILOGUE_ROWS for each warp */
 };
 

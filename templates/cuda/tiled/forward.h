@@ -36,9 +36,10 @@ enum { MAX_EXCESS = 8 };
 
 /* Of rows g and g + 8. */
 struct softmax {
-    float row_max[2]; /* what is subtracted, before scaling: the maximum of some first tiles; the same in a quad */
-    float limit[2];   /* MAX_EXCESS above it */
-    float sum[2];     /* of P; the lane's part */
+    float row_max
+        [2]; /* what is subtracted, before scaling: the maximum of some first tiles; the same in a quad */
+    float limit[2]; /* MAX_EXCESS above it */
+    float sum[2];   /* of P; the lane's part */
 };
 
 struct forward {

@@ -16,7 +16,7 @@ enum {
             : CHUNKS % 4 == 0 ? 4
                               : 2,
     MIX_ROWS = 8 / MIXED, /* neighbouring rows that are permuted alike */
-    FRAGMENTS = 4,                /* of a column tile of 32 */
+    FRAGMENTS = 4,        /* of a column tile of 32 */
     /* Unrolled pairs of steps where rows are in shared memory: few beside much other code or the registers of
        dropout. */
     SHARED_STEPS = DROPOUT              ? 1

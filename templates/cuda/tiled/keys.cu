@@ -28,8 +28,8 @@ DEVICE float entry_dropped(const struct abi_args *a, float p, float bias, u32 ke
 DEVICE void key_fragment_p_ds(const struct backward *b, const struct seen *seen, u32 f,
                               u32 kept, struct frag_c *s, struct frag_c *dp)
 {
-    const struct f4 two = shared_get4(
-        column_numbers(&b->stream, b->stream.buffer_index, 8 * f + lane_pair()));
+    const struct f4 two =
+        shared_get4(column_numbers(&b->stream, b->stream.buffer_index, 8 * f + lane_pair()));
     const float lse[2] = {two.x, two.z}, delta[2] = {two.y, two.w};
     const float p_scale = sparsegen_scale(b->a);
     struct frag_c bias = {{0, 0, 0, 0}};
@@ -39,8 +39,8 @@ DEVICE void key_fragment_p_ds(const struct backward *b, const struct seen *seen,
         float p = probability(b, s->x[x], lse[x % 2], p_scale);
         const u32 keeps = kept >> x & 1;
         p = sees(seen, f, x) ? p : 0;
-        dp->x[x] = score_gradient(p, entry_dropped(b->a, dp->x[x], bias.x[x], keeps),
-                                  delta[x % 2]);
+        dp->x[x] =
+            score_gradient(p, entry_dropped(b->a, dp->x[x], bias.x[x], keeps), delta[x % 2]);
         s->x[x] = entry_dropped(b->a, p, bias.x[x], keeps);
     }
 }

@@ -8,15 +8,19 @@
 #include "cuda/common/sizes.h"
 
 enum {
-    WALK_WORDS = 12,   /* of a warp (run.h) */
-    NOTE_WORK = 0,     /* the work's index */
-    NOTE_NUMBERS = 4,  /* addresses of the sequence's LSE and delta */
-    NOTE_WALK = 8,     /* where each warp's walk goes on behind a run */
-    NOTE_PATTERN = NOTE_WALK + WALK_WORDS * (THREADS / 32), /* a word for each row of the row block, of two column tiles */
+    WALK_WORDS = 12,  /* of a warp (run.h) */
+    NOTE_WORK = 0,    /* the work's index */
+    NOTE_NUMBERS = 4, /* addresses of the sequence's LSE and delta */
+    NOTE_WALK = 8,    /* where each warp's walk goes on behind a run */
+    NOTE_PATTERN =
+        NOTE_WALK +
+        WALK_WORDS *
+            (THREADS / 32), /* a word for each row of the row block, of two column tiles */
     FORWARD_NOTES = NOTE_PATTERN + 2 * BLOCK_ROWS,
     /* Backward only: */
     NOTE_COLUMNS = FORWARD_NOTES, /* LSE and delta of each column, of two column tiles */
-    NOTE_PLACES = NOTE_COLUMNS + 2 * 2 * CUDA_TILE_COLS, /* addresses of copies, 4 words for each thread */
+    NOTE_PLACES = NOTE_COLUMNS +
+                  2 * 2 * CUDA_TILE_COLS, /* addresses of copies, 4 words for each thread */
     BACKWARD_NOTES = NOTE_PLACES + 4 * THREADS,
 };
 

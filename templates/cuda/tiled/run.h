@@ -7,9 +7,10 @@
 #include "cuda/tiled/words.h"
 
 struct run {
-    u32 left;          /* column tiles */
+    u32 left; /* column tiles */
     struct copier copier;
-    const u8 *from[2]; /* the thread's chunk of the column tile whose copies start next, of both operands */
+    const u8 *from
+        [2]; /* the thread's chunk of the column tile whose copies start next, of both operands */
 };
 
 /* Column tiles of the run behind the current tile; none where the next tile is not whole, or the one after it. Two tiles
@@ -48,8 +49,8 @@ DEVICE u32 *run_numbers(const struct stream *s)
 DEVICE void run_note_numbers(const struct stream *s, u32 columns)
 {
     if (THREAD % 32 == 0)
-        note_address(run_numbers(s), (const float *)noted_address(numbers_noted(s)) +
-                                         s->walk.column + columns);
+        note_address(run_numbers(s),
+                     (const float *)noted_address(numbers_noted(s)) + s->walk.column + columns);
     SYNC_WARP();
 }
 
@@ -74,8 +75,8 @@ DEVICE struct run run_begin(const struct stream *s)
         const struct places places = places_get(s);
         UNROLL
         for (u32 which = 0; which < 2; which++)
-            run.from[which] = places.at[which] + (which ? s->second->row : s->first->row) *
-                                                     (2 * s->walk.column);
+            run.from[which] = places.at[which] +
+                              (which ? s->second->row : s->first->row) * (2 * s->walk.column);
         if (s->use & USE_NUMBERS && THREAD < 2 * TILE_COLS)
             run_note_numbers(s, run.left * TILE_COLS);
     }
@@ -103,7 +104,8 @@ DEVICE void run_issue(struct stream *s, struct run *run)
     copy_async_commit();
     if (s->use & USE_NUMBERS && THREAD < 2 * TILE_COLS) {
         const float *behind = (const float *)noted_address(run_numbers(s));
-        s->prefetched = bits_of(behind[(i32)(THREAD % TILE_COLS - (run->left + 1) * TILE_COLS)]);
+        s->prefetched =
+            bits_of(behind[(i32)(THREAD % TILE_COLS - (run->left + 1) * TILE_COLS)]);
     }
 }
 

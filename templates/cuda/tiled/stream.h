@@ -34,8 +34,8 @@ struct stream {
     u32 prefetched; /* what this thread prefetched for the next tile: LSE or delta of a column, or a word of the pattern */
     half_t *buffer; /* shared: tile, operand, slot */
     u32 buffers, use; /* constants; buffers: column tiles that the buffer holds (1 or 2) */
-    u32 part;         /* bits 0, 1: the lane's rows take part; 2: all rows of the row block do */
-    u32 row;          /* block_row(0); not with USE_NOTES */
+    u32 part; /* bits 0, 1: the lane's rows take part; 2: all rows of the row block do */
+    u32 row;  /* block_row(0); not with USE_NOTES */
     u32 buffer_index; /* where in the buffer `now` is */
     struct column_tile now, next;
 };
@@ -69,8 +69,7 @@ struct copier {
 DEVICE struct copier copier_here(void)
 {
     const u32 thread = opt_barrier(THREAD);
-    const u32 slot =
-        COPY_ALL || thread < COPY_COLUMNS * CHUNKS ? thread / CHUNKS : TILE_COLS;
+    const u32 slot = COPY_ALL || thread < COPY_COLUMNS * CHUNKS ? thread / CHUNKS : TILE_COLS;
     const struct copier c = {slot, thread % CHUNKS, chunk_place(slot, thread % CHUNKS)};
     return c;
 }
@@ -118,8 +117,8 @@ DEVICE u32 copier_place(const struct copier *c, u32 k)
 }
 
 /* Copies of an operand's columns, whose addresses are a constant apart: of slots below `end`, or all (`whole`). */
-DEVICE void copy_columns(const struct copier *c, const u8 *from, i64 row, half_t *to,
-                         u32 whole, u32 end)
+DEVICE void copy_columns(const struct copier *c, const u8 *from, i64 row, half_t *to, u32 whole,
+                         u32 end)
 {
     UNROLL
     for (u32 k = 0; k < COPY_ROUNDS; k++) {
