@@ -11,8 +11,8 @@ enum {
     RESIDENT_FORWARD_HEADS = 1,      /* of a block */
     RESIDENT_FORWARD_THREADS = 128,
     RESIDENT_FORWARD_BLOCKS = 3,     /* that are to fit a multiprocessor */
-    RESIDENT_FORWARD_SHARED = 32768, /* K and V */
-    RESIDENT_Q_COPIED = 0,           /* 1: and Q */
+    RESIDENT_FORWARD_SHARED = 49152, /* V, K and Q */
+    RESIDENT_Q_COPIED = 1,           /* 0: V and K only */
     RESIDENT_BACKWARD_ROW_BLOCKS = 1,
     RESIDENT_BACKWARD_WARPS = 8,
     RESIDENT_BACKWARD_HEADS = 1,

@@ -5,9 +5,9 @@
 #define MASKC_CUDA_TILED_PLAN_DEFAULT_H
 #include "abi.h"
 enum {
-    FORWARD_SHARED = 25152,  /* of a block: 192 rows of 2 x 64 bytes, and notes */
-    BACKWARD_SHARED = 35904, /* 256 of them */
-    BIAS_SHARED = 35904,     /* the same, for the gradient of a bias */
+    FORWARD_SHARED = 25312,  /* of a block: 192 rows of 2 x 64 bytes, and notes */
+    BACKWARD_SHARED = 36064, /* 256 of them */
+    BIAS_SHARED = 36064,     /* the same, for the gradient of a bias */
     FORWARD_BLOCKS = 3,      /* that are to fit a multiprocessor, of each entry */
     QUERY_BLOCKS = 3,
     KEY_BLOCKS = 2,
