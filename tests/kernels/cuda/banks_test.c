@@ -22,12 +22,12 @@ static const struct allowed {
     {"load_row", 2, "two rows of a quarter warp overlap"},
     {"dot_of_line", 2, "the same"},
     {"store_shared", 2, "the same"},
-    /* tiled: rows of D + 8 halves, so that matrix loads have none */
+    /* tiled: permuted chunks, so that matrix loads have none */
     {"copy_row_block", 2, "chunks of two rows in a quarter warp where D is no multiple of 64"},
-    {"copy_range", 2, "the same"},
+    {"copy_columns", 2, "the same"},
     {"copy_gathered", 2, "the same"},
     {"store_row_block", 2, "the same"},
-    {"store_prefetched", 4, "two numbers a column lie in the padding of its row"},
+    {"store_prefetched", 2, "two numbers of a column lie side by side"},
     {"bias_copy", 2, "as copy_row_block"},
     /* tiled, the pass of global rows: rare, and bound by global memory */
     {"store_row", 8, "8 floats a lane"},
