@@ -5,7 +5,7 @@
 #include "gen/request.h"
 #include "masks/rectangle.h"
 
-/* What is asked for. 0: as many as query heads; as many as queries. */
+/* Requested heads and length of K and V. 0: as many as query heads; as many as queries. */
 struct key_shape {
     uint32_t heads, length;
     enum mask_align align;
@@ -23,7 +23,7 @@ int key_shape_apply(const struct key_shape *s, uint32_t n, struct mask **m,
 /* Do the request's numbers fit the mask? They may come from a file. */
 bool key_shape_fits(const struct kernel_request *r, const struct mask *m);
 
-/* What kernels are given: heads of K and V, rows of Q and of K. */
+/* Sizes that kernels receive: heads of K and V, rows of Q and of K. */
 uint32_t request_kv_heads(const struct kernel_request *r, const struct mask *m);
 uint32_t request_queries(const struct kernel_request *r, const struct mask *m);
 uint32_t request_keys(const struct kernel_request *r, const struct mask *m);

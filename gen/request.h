@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What a kernel is asked to do, and what its code is specialised on. */
+/* Request for a kernel, and the config that its code is specialised on. */
 #pragma once
 #include "masks/base/error.h"
 #include "templates/abi.h"
 #include <stdbool.h>
 #include <stdint.h>
 
-/* What a user asks of a kernel, apart from the mask and the target. */
+/* User's request for a kernel, apart from the mask and the target. */
 struct kernel_request {
     enum abi_dtype dtype;
     enum abi_transform transform;
@@ -23,7 +23,7 @@ struct kernel_request {
 };
 
 struct kernel_family;
-/* What code is specialised on: the request, and what a plan of some mask needs on top (plan_build). */
+/* Config that code is specialised on: the request, and what plan_build() adds for a mask. */
 struct kernel_config {
     struct kernel_request request;
     /* CUDA: row blocks merge rows of split items; there are global rows; these are cut into parts; row blocks have

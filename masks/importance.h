@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* How much each entry (query, key) of each head is worth: attention that was measured, or the probabilities of a
-   learned mask. What snap fits a mask to. */
+/* Value of each entry (query, key) of each head: measured attention, or probabilities of a learned mask. snap fits a
+   mask to these values. */
 #pragma once
 #include "masks/mask.h"
 #include <stddef.h>

@@ -13,5 +13,5 @@ enum mask_align { MASK_ALIGN_START, MASK_ALIGN_END };
 struct mask *mask_rectangle(const struct mask *m, uint32_t queries, uint32_t keys,
                             enum mask_align align, struct error *e);
 
-/* Are there no entries beyond so many queries and keys? */
+/* True if all entries are within the first `queries` queries and `keys` keys. */
 bool mask_within(const struct mask *m, uint32_t queries, uint32_t keys);

@@ -67,7 +67,7 @@ static bool close_range(void *context, uint32_t begin, uint32_t end)
 
 enum { BITS_MAX_N = 16384 };
 
-/* Is a bit per entry the shorter form? Two copies of n x n bits then stay under 64 MiB. */
+/* True if one bit per entry is the shorter form. Two copies of n x n bits then need less than 64 MiB. */
 static bool prefers_bits(const struct pattern *p)
 {
     return p->n <= BITS_MAX_N && p->n_runs / 8 > (uint64_t)p->n * (p->n / 64) / 64;

@@ -155,7 +155,7 @@ struct maskc_info {
 };
 
 MASKC_API void maskc_kernel_info(const struct maskc_kernel *kernel, struct maskc_info *ret);
-/* What `maskc plan` prints; lives with the kernel. */
+/* Text that `maskc plan` prints; lives as long as the kernel. */
 MASKC_API const char *maskc_plan_text(const struct maskc_kernel *kernel);
 
 /* The order of a kernel compiled with --order, [length], or null: position p of Q, K, V and O holds token order[p]. The

@@ -40,7 +40,7 @@ struct effort {
     double count[UNITS];
 };
 
-/* What prices depend on; family_price_shape() fills it. */
+/* Inputs of prices; family_price_shape() fills it. */
 struct price_shape {
     const struct kernel_config *config;
     const struct target *target;

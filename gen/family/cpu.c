@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the two families of a CPU share: a pack phase over the heads, then the items of a plan. Sizes are those of
+/* Shared by the two CPU families: a pack phase over the heads, then the items of a plan. Sizes are those of
    templates/cpu/sizes.h. */
 #include "gen/family/cpu.h"
 #include "templates/cpu/sizes.h"

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the two families of a CPU share. templates/cpu/layout.h and row_block.h check the sizes of pack and scratch
-   space against their own at compile time. */
+/* Shared by the two CPU families. templates/cpu/layout.h and row_block.h compare these sizes of pack and scratch space
+   with their own at compile time. */
 #pragma once
 #include "gen/family/family.h"
 
-/* Does the matrix unit do the dense work? */
+/* True if the matrix unit does the dense work. */
 bool cpu_has_matrix(const struct target *t, const struct kernel_request *r);
 /* Zeros where the target is not a CPU. */
 struct item_kernels cpu_item_kernels(const struct target *t, const struct kernel_request *r);

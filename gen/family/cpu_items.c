@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the kernels of a CPU take, by the sizes of their blocks. Apart from the families, so that who only reads
-   kernel files needs nothing that emits. */
+/* Items that CPU kernels accept, by the sizes of their blocks. Separate from the families, so that a program that only
+   reads kernel files needs no emitter. */
 #include "gen/family/cpu.h"
 #include "gen/tables/pass.h"
 #include "templates/cpu/sizes.h"

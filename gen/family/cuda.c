@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* How CUDA templates are launched whose blocks work on one item each, so that a pass is as many blocks as the
-   device likes. The forward pass is one phase, the backward pass two: dQ, then dK and dV, which read what dQ
-   stores in args.delta. Where items may be split each has a second phase, which merges them. */
+/* Launch of CUDA templates whose blocks work on one item each: a pass may use any number of blocks. The forward pass is
+   one phase. The backward pass is two: dQ, then dK and dV, which read args.delta as dQ stored it. If items may be
+   split, each has a second phase that merges them. */
 #include "gen/family/cuda.h"
 #include <inttypes.h>
 #include <math.h>

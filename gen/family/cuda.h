@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the families of CUDA share. */
+/* Shared by the CUDA families. */
 #pragma once
 #include "gen/family/family.h"
 #include "templates/cuda/common/sizes.h"

@@ -89,8 +89,8 @@ static uint32_t stored_rows(const struct target *t, const struct kernel_request 
                                        : pairs;
 }
 
-/* Registers of a thread that suffice without spills (resource_budgets_test). 128, four blocks of 128 threads, where all
-   scores of a query are held and heads are small. Draws take a few more, and so does a cut last tile, or sm_100a. */
+/* Registers a thread needs without spills (checked by resource_budgets_test). 128, for four blocks of 128 threads, if all
+   scores of a query are held and heads are small. Dropout needs a few more, and so does a cut last tile, or sm_100a. */
 static uint32_t forward_registers(const struct target *t, const struct kernel_request *r,
                                   uint32_t rows)
 {
@@ -198,7 +198,7 @@ static uint32_t can(const struct target *t, const struct kernel_request *r,
     return MERGES_LAST | SKIPS_FRAGMENTS;
 }
 
-/* Of the plan, which has the row blocks of the tiled kernels: these may do the backward pass. */
+/* Shape of the plan: its row blocks are those of the tiled kernels, which may do the backward pass. */
 static struct family_shape shape(const struct target *t, const struct kernel_config *c)
 {
     (void)c;

@@ -13,8 +13,8 @@ struct resident_shape {
     uint32_t blocks;       /* that are to fit a processor at a time, for the compiler */
 };
 
-/* Whether a pass is for the resident kernels: a half dtype on CUDA and a known length that fits the
-   target. Backward only where forward. `ret` may be null; where false it is not filled. */
+/* True if the resident kernels do a pass: a half dtype on CUDA and a known length that fits the target. They do
+   backward only with forward. `ret` may be null; it is filled only if the result is true. */
 bool resident_forward(const struct target *t, const struct kernel_request *r,
                       struct resident_shape *ret);
 bool resident_backward(const struct target *t, const struct kernel_request *r,

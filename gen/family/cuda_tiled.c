@@ -165,7 +165,7 @@ static bool splits(const struct kernel_config *c)
     return c->shared_rows || c->cut_rows;
 }
 
-/* What a split item leaves of a row (templates/cuda/tiled/partial.h). */
+/* Bytes that a split item stores for a row (templates/cuda/tiled/partial.h). */
 static uint64_t partial_row(const struct kernel_config *c)
 {
     return sizeof(float) * ((1 + c->request.backward) * 16 * (uint64_t)steps(c) + 8);

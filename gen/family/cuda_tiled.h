@@ -10,6 +10,6 @@ struct tiled_blocks {
 };
 struct tiled_blocks tiled_blocks(const struct target *t, const struct kernel_config *c);
 
-/* Whether the text has the global-row pass: where compiling takes long, which is above D = 112, only if the plan
-   has global rows. */
+/* True if the text has the global-row pass. Above D = 112, where compiling is slow, only if the plan has global
+   rows. */
 bool tiled_has_row_pass(const struct kernel_config *c);

@@ -6,7 +6,7 @@
 extern const struct kernel_family family_cpu_matrix, family_cpu_vector, family_cuda_resident,
     family_cuda_hopper, family_cuda_tiled, family_cuda_simt;
 
-/* Of families whose plans cost the same the first is taken. */
+/* The first of several families whose plans cost the same is chosen. */
 /* clang-format off */
 const struct kernel_family *const kernel_families[] = {
     &family_cpu_matrix,

@@ -38,7 +38,7 @@ struct kernel_family {
     /* Row blocks of a plan that are in flight on a processor of a GPU in a pass; null: not known. */
     uint32_t (*in_flight)(const struct target *t, const struct kernel_config *c,
                           enum machine_pass pass);
-    /* What kernels beside the row-block kernel take; null: there are none. */
+    /* Items that kernels other than the row-block kernel accept; null: there are no such kernels. */
     struct item_kernels (*item_kernels)(const struct target *t, const struct kernel_request *r);
     struct family_shape (*shape)(const struct target *t, const struct kernel_config *c);
     /* Kernel shapes of a pass, where kernels read steps (gen/steps); null: they read items. config.step_shape is an index
@@ -74,9 +74,9 @@ uint32_t family_list(const struct target *t, const struct kernel_request *r,
 /* The family of a config: its own, else the first that takes the pass. */
 const struct kernel_family *family_of(const struct target *t, const struct kernel_config *c,
                                       enum family_pass pass);
-/* What the kernels of all passes can do: a plan is made for these together. */
+/* Capabilities that the kernels of all passes share: one plan serves them together. */
 uint32_t family_can(const struct target *t, const struct kernel_config *c);
-/* Of the forward pass's family, as both passes over a plan take an item alike. */
+/* Those of the forward pass's family: both passes over a plan treat an item alike. */
 struct item_kernels family_item_kernels(const struct target *t, const struct kernel_config *c);
 struct family_shape family_shape(const struct target *t, const struct kernel_config *c);
 /* Kernel shapes of the pass's family; 0: its kernels read items, or there is no such pass. */
@@ -84,7 +84,7 @@ uint32_t family_step_shapes(const struct target *t, const struct kernel_config *
                             enum machine_pass pass,
                             const struct step_shape *ret[STEP_SHAPES_MOST]);
 bool family_is_matrix(const struct target *t, const struct kernel_config *c);
-/* What the prices of such kernels depend on, for n rows a head. */
+/* Inputs of the prices of such kernels, for n rows a head. */
 struct price_shape family_price_shape(const struct target *t, const struct kernel_config *c,
                                       uint32_t n, uint32_t heads);
 /* The price of a pass on a machine, by the rates of the pass's family. */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* How the code of a kernel is launched. A record of it travels in the kernel file. */
+/* Launch of a kernel's code. The kernel file contains a record of it. */
 #pragma once
 #include "templates/abi.h"
 #include <stdint.h>

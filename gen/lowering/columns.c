@@ -34,7 +34,7 @@ static void count_columns(const u32 *word, uint32_t rows, uint32_t count[ABI_TIL
             count[__builtin_ctz(left)]++;
 }
 
-/* What walking costs without the columns of `less`; a line begins where nothing is above. */
+/* Cost of walking the entries without the columns of `less`. A line begins at an entry with no entry above it. */
 static double walk_price(const struct price *p, const u32 *word, uint32_t rows, u32 less)
 {
     uint32_t cells = 0, lines = 0;

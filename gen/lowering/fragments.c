@@ -8,7 +8,7 @@ static uint32_t rounded(uint32_t x, uint32_t to)
     return (x + to - 1) / to * to;
 }
 
-/* What the rows of a band see together. */
+/* Columns that some row of a band sees; all if there are no words. */
 static u32 band_word(const u32 *word, uint32_t rows, uint32_t band)
 {
     u32 any = 0;

@@ -87,7 +87,7 @@ uint64_t gathers_active(const struct plan_pass *t, uint32_t block_rows,
     return sum;
 }
 
-/* Are these columns those of the item before, which has brought them? */
+/* True if the item before has already loaded these columns. */
 static bool gather_is_kept(const struct plan_pass *t, const struct abi_item *item,
                            const struct abi_piece *piece, const struct abi_gather *g)
 {

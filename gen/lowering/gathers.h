@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What scattered columns and residue classes have in common: groups of up to 32 gathered columns. The
-   functions are those of struct lowering. */
+/* Shared by scattered columns and residue classes: groups of up to 32 gathered columns. The functions are those of
+   struct lowering. */
 #pragma once
 #include "gen/lowering/lowering.h"
 

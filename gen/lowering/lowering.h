@@ -34,7 +34,7 @@ u32 *draft_pattern(struct draft *d, uint32_t block_rows);
 void draft_piece(struct draft *d, enum abi_piece_kind kind, uint64_t first, uint64_t count,
                  uint64_t cols);
 
-/* What all pieces of one lowering visit in a plan of one mask. */
+/* Counts over all pieces of one lowering in a plan of one mask. */
 struct visits {
     uint64_t pieces, parts; /* parts: what a piece counts, lines or groups */
     uint64_t entries, area; /* computed, active or not; and with those that kernels leave out */
@@ -71,16 +71,17 @@ struct lowering {
     /* Entries that a decoded piece of a mask of length n computes, active or not. */
     uint64_t (*executed)(const struct plan_pass *t, const struct abi_item *item,
                          const struct abi_piece *piece, uint32_t n);
-    /* Whether kernels that can do `can` (enum family_can) take such a piece in this item. */
+    /* True if kernels that can do `can` (enum family_can) accept such a piece in this item. */
     bool (*fits_item)(uint32_t can, const struct abi_item *item);
-    /* Of a decoded piece the active entries; null: all that it computes, or for tiles what is left. */
+    /* Number of active entries of a decoded piece. Null: all that it computes, or for tiles the rest. */
     uint64_t (*active)(const struct plan_pass *t, uint32_t block_rows,
                        const struct abi_item *item, const struct abi_piece *piece);
     /* And its entries with those that kernels leave out; null: they compute all. */
     uint64_t (*area)(const struct plan_pass *t, const struct abi_item *item,
                      const struct abi_piece *piece, uint32_t n);
     const char *name_of_fewer; /* in place of the name, where kernels leave some out */
-    /* Why a plan has such pieces, by the figures that decided; cells: n x n. Reasons are told by ascending `told`. */
+    /* Reason for such pieces in a plan, by the figures that decided; cells: n x n. Reasons are printed by ascending
+       `told`. */
     void (*reason)(const struct visits *v, double cells, struct text *out);
     uint32_t told;
     /* Parts of a piece that take no mask test; null: not told. */

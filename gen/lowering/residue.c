@@ -27,7 +27,7 @@ static uint32_t groups_of(uint32_t columns)
     return (columns + ABI_TILE_COLS - 1) / ABI_TILE_COLS;
 }
 
-/* How many of the item's rows see each column, at `place`; *low .. *high - 1 are the columns. */
+/* Counts the rows of the item that see each column, at `place`; the columns are *low .. *high - 1. */
 static void count_rows(const struct pattern *p, const struct abi_item *item, uint32_t *place,
                        uint32_t *low, uint32_t *high)
 {

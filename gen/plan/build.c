@@ -103,7 +103,7 @@ static void name_kernels(struct plan_pass *t)
         t->items[k].kernel = item_kernel(&t->kernels, t, &t->items[k]);
 }
 
-/* What a choice for the tables of a direction goes by: the prices of all passes over them. */
+/* Price for choosing the tables of a direction: the sum over all passes that use them. */
 static struct price choice_price(const struct plan *p, const struct machine *prices,
                                  bool transposed)
 {
@@ -119,8 +119,8 @@ void pass_finish(const struct plan *p, struct plan_pass *pass)
     work_build(p, pass);
 }
 
-/* Whether lines take every row block. What foreign prices say of that is not asked: it is much work, and `than` has
-   been asked already. */
+/* True if lines do every row block. Skip this for other machines' prices: it is expensive and `than` has already been
+   compared. */
 static bool choose_lines(struct builder *b, const struct plan *p, const struct mask *m,
                          const struct plan_way *way)
 {
@@ -192,13 +192,13 @@ static int build_pass(struct plan *p, struct plan_pass *pass,
     return 0;
 }
 
-/* Whether the item is a global row, or a part of one. */
+/* True if the item is a global row or a part of one. */
 static bool is_global(const struct plan_pass *t, const struct abi_item *item)
 {
     return item->partial_slots || (item->pieces && t->pieces[item->piece].kind == ABI_ROWS);
 }
 
-/* What the plan asks of kernels. */
+/* Sets the config's features that kernels of the plan need. */
 static void note_config(struct plan *p, const struct plan_pass *t)
 {
     enum { STEP = 8 }; /* not a text for each mask */

@@ -39,7 +39,7 @@ struct global_row {
     uint32_t row;
 };
 
-/* What does not change while a pass is planned. */
+/* Options that stay the same while a pass is planned. */
 struct planner_options {
     uint32_t can;        /* bits of enum family_can: those of the kernels */
     double merge_launch; /* seconds that a launch of what merges split items costs */
@@ -89,10 +89,11 @@ void builder_row_block(struct builder *b, const struct pattern *pattern, uint32_
                        bool note);
 /* The columns that its row blocks should gather alike, to b->row_block. */
 void shared_choose(struct builder *b, const struct plan *p, const struct pattern *pattern);
-/* What each lowering would cost alone, which is of interest even where the plan is another. */
+/* Notes the cost of each lowering by itself. Reported even if the plan uses another lowering. */
 void builder_note(struct builder *b, const struct plan *p, const struct pattern *pattern);
-/* Whether lines alone are cheaper for the pass than row blocks or classes with packed operands, where a matrix unit
-   takes tiles by halves (lines.c); and whether they are cheaper than the same tables of a plan that is there, on any CPU. */
+/* lines_choose(): true if a plan of only lines is cheaper for the pass than row blocks or classes with packed operands,
+   where a matrix unit skips halves of tiles (lines.c). lines_beat(): true if it is cheaper than the same tables of an
+   existing plan, on any CPU. */
 bool lines_choose(struct builder *b, const struct plan *p, const struct mask *m);
 bool lines_beat(struct builder *b, const struct plan *p, const struct mask *m,
                 const struct plan *than);

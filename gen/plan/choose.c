@@ -25,7 +25,7 @@ static struct amount add_up(const struct plan *p, const struct plan_pass *t,
     return sum;
 }
 
-/* Is tall worth having in the place of p: less work, none visited in vain, and not later? */
+/* True if the tall plan does less work, visits no extra entries and is not predicted to be slower. */
 static bool is_better(const struct plan *tall, const struct plan *p)
 {
     double work = 0, before = 0;
@@ -93,7 +93,8 @@ uint32_t plan_choices(const struct mask *m, const struct target *t,
     return p ? portfolio_choices(&problem, p, ret, most) : 0;
 }
 
-/* What the builder knows of tables beside their items. Kernels keep as many gathers as the item with most has. */
+/* Describes the tables apart from their items, from the builder's data. Kernels keep as many gathers as the item with
+   most has. */
 static void describe_tables(const struct plan *p, const struct plan_pass *from,
                             struct plan_pass *ret)
 {

@@ -58,7 +58,7 @@ static void mark_merged(struct builder *b, const struct split *s, uint64_t first
     }
 }
 
-/* What a head pays for the launch that merges. */
+/* Share of one head in the cost of the launch that merges. */
 static double merge_share(const struct builder *b, const struct plan *p)
 {
     enum { USUAL_HEADS = 12 }; /* at least: a batch has more sequences than one */

@@ -54,7 +54,7 @@ static double larger(double a, double b)
     return a > b ? a : b;
 }
 
-/* Of one sequence, whose heads are taken to be alike. */
+/* True if cutting items pays for one sequence, assuming that its heads are alike. */
 static bool is_worth_it(const struct builder *b, const struct plan *p, uint64_t first)
 {
     struct longest l = find_longest(b, first);

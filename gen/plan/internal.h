@@ -21,10 +21,10 @@ u32 work_largest(const struct plan_pass *pass, uint64_t first, uint64_t count);
 void summary_fill(const struct plan *p, struct plan_pass *pass, uint32_t which,
                   const struct pattern *pattern);
 
-/* How many items of mask `which` take each kernel. */
+/* Number of items of mask `which` for each kernel. */
 void count_kernels(const struct plan_pass *t, uint32_t which, uint64_t ret[ABI_ITEM_KERNELS]);
 
-/* What a plan is made for. */
+/* Input of a plan. */
 struct plan_problem {
     const struct mask *mask;
     const struct target *target;
@@ -48,11 +48,11 @@ struct plan *families_choose(const struct plan_problem *problem,
                              struct error *e);
 /* The plan of the machine's own prices with low or tall row blocks; null with *e set. */
 struct plan *plan_of_heights(const struct plan_problem *problem, struct error *e);
-/* How the builder chooses. */
+/* Prices and comparison by which the builder chooses. */
 struct plan_way {
     const struct machine *prices; /* the problem's own, or those of another row */
     const struct plan *
-        than; /* null, or the plan of the own prices: lines are tried wherever they may be less */
+        than; /* null, or the plan of its own prices: lines are tried wherever they may be less */
 };
 /* A plan that is chosen so and priced by the problem's machine; null with *e set. */
 struct plan *plan_of_way(const struct plan_problem *problem, const struct plan_way *way,
@@ -63,7 +63,7 @@ void pass_count(const struct plan *p, struct plan_pass *pass, uint32_t which,
                 const struct pattern *pattern);
 /* When all patterns are there: names the items' kernels and lists their work. */
 void pass_finish(const struct plan *p, struct plan_pass *pass);
-/* What the plan asks of kernels, to its config. */
+/* Copies the kernel features that the plan needs to its config. */
 void plan_note_config(struct plan *p, const struct kernel_config *c);
 
 /* `own`, which is the plan of the problem's own prices, with the best tables that prices of several rows choose. */
@@ -111,9 +111,9 @@ uint32_t predict_workers(const struct plan *p, uint32_t threads);
 /* FLOP of the least backward pass over those of the forward: 5 products for 2. */
 #define BACKWARD_FLOOR 2.5
 
-/* What is done once a head for a plan of these kinds: operands packed. */
+/* Effort of packing operands, once a head, for a plan of these kinds. */
 struct effort pack_effort(const struct plan *p, uint32_t uses);
-/* What it costs a head in a pass that its operands are packed, with the bytes that this streams. */
+/* Seconds a head of packing operands in a pass, including the bytes that this streams. */
 double predict_pack(const struct plan *p, enum machine_pass pass);
 
 /* Times of one mask for every head of a layer that has it, in seconds of a whole launch. */

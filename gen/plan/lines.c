@@ -27,7 +27,7 @@ static double try_row_blocks(struct builder *b, const struct plan *p,
     return lines && (b->others || b->total > most) ? INFINITY : b->total;
 }
 
-/* What packing costs a head in the passes over these tables. */
+/* Seconds a head of packing in the passes over these tables. */
 static double pack_seconds(const struct plan *p, bool transposed)
 {
     if (transposed)

@@ -17,7 +17,7 @@ struct source {
     bool separable;  /* no item is of more than one row block */
 };
 
-/* What is mixed: a direction of some plans. */
+/* Input and result of mixing: one direction of several plans. */
 struct mixing {
     const struct plan *plan; /* the first: prices */
     bool transposed;

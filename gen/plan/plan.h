@@ -23,7 +23,7 @@ struct plan_rejected {
     double predicted; /* seconds for one sequence and one head */
 };
 
-/* What one pattern costs in one direction. Seconds are for one sequence, one head, one worker. */
+/* Cost of one pattern in one direction. Seconds are for one sequence, one head, one worker. */
 struct plan_summary {
     /* Names of the kinds used, joined: "tiles+diagonal+rows"; "dense": all n x n entries
        are visited, none by lines; "empty": the mask has no active entry. */
@@ -59,7 +59,7 @@ struct plan {
 
 /* Where row blocks come from several plans. */
 #define PLAN_MIXED "mixed"
-/* Where the own prices choose, and lines are tried for whole row blocks. */
+/* Where the machine's own prices choose, and lines are tried for whole row blocks. */
 #define PLAN_LINES "lines"
 
 /* Which plan is taken of those that prices of other rows of the machine table choose (portfolio.c). All of them are
@@ -116,12 +116,12 @@ double plan_predict_dense(const struct plan *p, bool backward, uint32_t layer, u
 double plan_floor(const struct plan *p, bool backward, uint32_t layer, uint32_t batch,
                   uint32_t threads);
 
-/* What a pass over one layer does for a batch, all heads, with a cache of `workers` cores. */
+/* Effort of a pass over one layer for a batch, all heads, with a cache of `workers` cores. */
 struct effort plan_effort(const struct plan *p, enum machine_pass pass, uint32_t layer,
                           uint32_t batch, uint32_t workers);
 
-/* What its seconds on one worker are multiplied with to be those of all: 1 / workers where items come out
-   even, more where they do not. And the launches that a pass counts as. */
+/* plan_spread(): parallel time / serial time: 1 / workers if the load is balanced, else more. plan_launches(): number
+   of launches that a pass counts as. */
 double plan_spread(const struct plan *p, enum machine_pass pass, uint32_t layer, uint32_t batch,
                    uint32_t threads);
 double plan_launches(const struct plan *p, enum machine_pass pass, uint32_t layer);

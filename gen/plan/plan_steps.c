@@ -5,7 +5,7 @@
 #include <math.h>
 #include <string.h>
 
-/* As many sequences as fill a GPU. */
+/* Tokens of a batch that fills a GPU. */
 enum { FULL_TOKENS = 1 << 16 };
 
 uint32_t plan_full_batch(const struct plan *p)

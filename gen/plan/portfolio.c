@@ -35,7 +35,7 @@ static uint64_t count_entries(const struct plan_pass *t)
            t->n_columns + t->n_patterns * t->block_rows;
 }
 
-/* No GPU has been timed: there all prices are a model's, and the own ones choose alone. */
+/* No GPU has been timed: there all prices are a model's, and only its own prices choose. */
 static bool worth_trying(const struct plan *own)
 {
     return own->can & CAN_PIECES && own->target->kind != TARGET_CUDA &&
@@ -44,7 +44,7 @@ static bool worth_trying(const struct plan *own)
 
 static void add_plan(struct portfolio *f, struct plan *p)
 {
-    f->plan[f->count] = p; /* null: it cannot be made; the own one could */
+    f->plan[f->count] = p; /* null: it cannot be made; its own one could */
     f->count += p != NULL;
 }
 
@@ -120,7 +120,7 @@ static double sum_seconds(const struct plan *p, bool transposed)
     return sum;
 }
 
-/* Is no pass over any layer slower than with `own`, for any usual number of threads? */
+/* True if no pass over any layer is slower than with `own`, for any usual number of threads. */
 static bool never_slower(const struct plan *p, const struct plan *own, bool transposed)
 {
     static const uint32_t threads[] = {1, 2, 4, 8};
@@ -188,7 +188,7 @@ static void add_time(double seconds, struct text *out)
              seconds < 1e-3 ? 1e6 * seconds : 1e3 * seconds);
 }
 
-/* Says who chose: a head's time with these tables, against that with those of the own prices. */
+/* Says who chose: a head's time with these tables, against that with those of its own prices. */
 static void tell_reason(const struct plan_summary *own, const char *name,
                         struct plan_summary *ret)
 {
@@ -254,7 +254,7 @@ static bool same_tables(const struct plan_pass *a, const struct plan_pass *b)
            !memcmp(a->items, b->items, a->n_items * sizeof *a->items);
 }
 
-/* Is there none before with the same tables? */
+/* True if no earlier plan has the same tables. */
 static bool is_new(const struct portfolio *f, uint32_t k, bool transposed)
 {
     for (uint32_t before = 0; before < k; before++)

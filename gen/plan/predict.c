@@ -194,7 +194,7 @@ double plan_spread(const struct plan *p, enum machine_pass pass, uint32_t layer,
     return span(t, layer, batch, x.at_once) * x.time / (items * batch);
 }
 
-/* What a pass takes beside its work. */
+/* Seconds of a pass besides its work: launch, and waking threads. */
 static double launch_seconds(const struct plan *p, uint32_t workers)
 {
     bool many = p->machine->kind == TARGET_CPU && workers > 1;

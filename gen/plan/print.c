@@ -167,7 +167,7 @@ static void add_figures(const struct plan_summary *s, struct text *out)
     text_add(out, s->n_rejected ? "\n" : " nothing\n");
 }
 
-/* What is visited how, over all items of the mask. */
+/* Adds counts of visits by kind, over all items of the mask. */
 static void add_counts(const struct plan_pass *t, uint32_t which, struct text *out)
 {
     uint64_t row_blocks = 0, rows = 0, joined = 0, classes = 0, count[ABI_KINDS] = {0},

@@ -27,7 +27,7 @@ static uint32_t bit_of(enum abi_piece_kind kind)
     return (uint32_t)1 << k;
 }
 
-/* Where lines are not to be had, nobody may count on them. */
+/* Prices with lines disabled. */
 static struct price price_without_lines(const struct builder *b)
 {
     struct price p = b->price;
@@ -147,7 +147,7 @@ static void best_draft(struct builder *b)
         swap_drafts(&b->draft[0], &b->draft[1]);
 }
 
-/* What each lowering would cost if it had the row block for itself. */
+/* Notes the cost of the row block by each lowering used by itself. */
 static void note_alone(struct builder *b)
 {
     const struct effort dense = alone_effort(&lowering_dense, b->row_block);
@@ -216,7 +216,7 @@ static void emit_rows_without(struct builder *b, const struct pattern *p, const 
             cuts_add_row(b, p, block_row(b->row_block, r));
 }
 
-/* Whether the row pass can have the row block's rows that are not in `own`. */
+/* True if the row pass can do the row block's rows that are not in `own`. */
 static bool may_leave(const struct builder *b, const u32 *own)
 {
     for (uint32_t r = 0;

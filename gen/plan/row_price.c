@@ -87,7 +87,7 @@ static void clear(struct side *s)
     s->builder.total = 0;
 }
 
-/* What the row block does. */
+/* Builds the row block and returns its effort. */
 static struct effort build(struct row_pricer *x, struct side *s, const struct pattern *p,
                            uint32_t row0)
 {
@@ -123,7 +123,8 @@ static struct effort build_transposed(struct row_pricer *x, const struct pattern
     return sum;
 }
 
-/* As lines_choose() asks for, and no more entries than lines can be worth. */
+/* True if lines are possible, by the conditions of lines_choose(), and the pattern has few enough
+   entries for lines to pay. */
 static bool may_be_lines(const struct side *s, const struct pattern *p)
 {
     const struct builder *b = &s->builder;

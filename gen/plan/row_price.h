@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What a single row block costs in a plan of so many heads and tokens: built as plan_build would build it, and priced
-   as predictions are. For searches over masks, which ask this for many candidates. What a plan decides for all of its
-   row blocks together is not in it: packing of operands, residue classes, launches, balance of threads. */
+/* Price of a single row block in a plan of so many heads and tokens: built as by plan_build() and priced as predictions
+   are. For searches over masks, which price many candidates. Excludes decisions of a plan for all its row blocks:
+   packing of operands, residue classes, launches, balance of threads. */
 #pragma once
 #include "gen/plan/plan.h"
 
@@ -17,7 +17,7 @@ uint32_t row_pricer_block_rows(const struct row_pricer *x);
 /* Prices of the passes, for those who want to guess before they ask. */
 const struct price *row_pricer_prices(const struct row_pricer *x);
 
-/* What is counted of a row block, and how it is built. */
+/* The row block to price, and how it is built. */
 struct row_query {
     const struct pattern *pattern;
     uint32_t row0;

@@ -31,7 +31,7 @@ static double price_sample(struct builder *b, const struct plan *p,
     return ret;
 }
 
-/* What so many of the sampled row blocks gather, if it is not too much. */
+/* Columns that enough of the sampled row blocks gather. Returns their number, 0 if there are too many. */
 static uint32_t find_columns(const struct builder *b, uint32_t n, uint32_t row_blocks, u32 *ret)
 {
     uint32_t found = 0;

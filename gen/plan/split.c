@@ -17,7 +17,7 @@ enum {
 /* Entries on the diagonals, over those that chance would put there. */
 #define LEAST_LIFT 1.8
 
-/* Of the best step's: a multiple of a step has half of its entries. */
+/* Minimum ratio to the best step's worth: a multiple of a step has half of its entries. */
 #define LEAST_WORTH 0.6
 
 static int ascending(const void *x, const void *y)
@@ -45,8 +45,8 @@ static uint32_t most_active(const struct pattern *p)
     return most < UINT32_MAX ? (uint32_t)most : UINT32_MAX;
 }
 
-/* How many entries of the rows that take part each diagonal has: [2 n - 1], offset d at d + n - 1.
-   Runs begin and end, and what has begun is summed up. */
+/* Number of entries of each diagonal, over rows with at most `most`: [2 n - 1], offset d at d + n -
+   1. Prefix sums of the begins and ends of runs. */
 static int64_t *count_diagonals(const struct pattern *p, uint32_t most, uint64_t *active)
 {
     int64_t *count = memory_new(2 * (size_t)p->n + 1, sizeof *count), sum = 0;

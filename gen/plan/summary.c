@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What a pass over one mask amounts to: the figures of struct plan_summary and the sentence that
-   says why the plan is what it is. */
+/* Summary of a pass over one mask: the figures of struct plan_summary and the sentence that gives the reason for the
+   plan. */
 #include "gen/lowering/lowering.h"
 #include "gen/plan/internal.h"
 #include <stdio.h>
 #include <string.h>
 
-/* What was visited how, by kind. */
+/* Visits by kind. */
 struct tally {
     uint64_t entries;
     struct visits of[ABI_KINDS];
@@ -129,7 +129,7 @@ struct effort pack_effort(const struct plan *p, uint32_t uses)
     return e;
 }
 
-/* What the plan could have been; `pack`: seconds of packing operands. */
+/* Lists the rejected lowerings with their seconds; `pack`: seconds of packing operands. */
 static void list_rejected(struct plan_summary *s, const struct plan_alone *alone, double pack)
 {
     for (uint32_t k = 0; lowerings[k]; k++) {

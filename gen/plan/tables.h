@@ -19,6 +19,6 @@ void tables_add_row(struct plan_pass *t, const struct pattern *p, uint32_t row);
 /* The same as `parts` split items, in the partial slots from `partial_slot` on, and one that merges them. */
 void tables_add_parts(struct plan_pass *t, const struct pattern *p, uint32_t row,
                       uint32_t parts, uint32_t partial_slot);
-/* Of the items from `first` on, split ones first, else in their order. */
+/* Reorders the items from `first` on: split ones first, otherwise in their order. */
 void tables_splits_first(struct plan_pass *t, uint64_t first);
 void tables_finish(struct plan_pass *t); /* frees everything; a zeroed one is fine */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What may be kept of a row block, from simple to mixed. Sizes of nested prefixes grow like a geometric series where
-   there are many: neighbours differ little, and each costs a price. */
+/* Candidate subsets of a row block, from simple to mixed. Sizes of many nested prefixes grow like a geometric series:
+   neighbours differ little, and pricing each takes time. */
 #include "gen/snap/internal.h"
 #include "masks/base/memory.h"
 #include <stdlib.h>
@@ -141,7 +141,7 @@ static void add_thresholds(struct maker *m)
     add_prefixes(m, entries / 2, entries / 1024 + 1, 2);
 }
 
-/* What is taken where its value is above `rate` (value a second) times its price. */
+/* Parts included if their value is above `rate` (value a second) times their price. */
 enum { WITH_GATHERS = 1, WITH_LINES = 2, WITH_ROWS = 4 };
 
 static void take_columns(struct maker *m, double rate, int with)

@@ -18,7 +18,7 @@ static int by_price(const void *a, const void *b)
     return x->value > y->value ? -1 : x->value < y->value;
 }
 
-/* Does the middle point lie on or below the line from a to c? */
+/* True if the middle point is on or below the line from a to c. */
 static bool is_below(const struct point *a, const struct point *b, const struct point *c)
 {
     return (c->value - b->value) * (b->price - a->price) >=

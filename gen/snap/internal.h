@@ -39,7 +39,7 @@ void cells_keep_rows(const struct block *b, uint64_t *words);
 /* A pattern of length n with these entries alone. */
 struct pattern *cells_pattern(const struct block *b, const uint64_t *words);
 
-/* What a candidate of a row block is worth, and costs. */
+/* Price and value of a candidate of a row block. */
 struct point {
     double price, value;
     uint64_t *words;
@@ -107,7 +107,7 @@ void rival_finish(struct path *path);
 /* Steps of all row blocks, by falling value over price. */
 void choose_begin(const struct search *x, struct points *hulls, struct path *ret);
 void choose_finish(struct path *path);
-/* Of the linear programme: the most that a choice keeps whose row blocks' prices add up to `price`, for one
-   sequence, of all heads. */
+/* Bound of the linear programme: the highest value of a choice whose row blocks' prices add up to `price`, for one
+   sequence, all heads. */
 double choose_bound(const struct path *path, double price);
 double choose_price(const struct path *path, uint64_t k); /* of the row blocks of mask k */

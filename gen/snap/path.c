@@ -3,7 +3,7 @@
    does: so more time never ends at an earlier mask, whatever the plans of masks in between are predicted to take. */
 #include "gen/snap/internal.h"
 
-/* Of sums of the importance that are added up in another order. */
+/* Relative error of sums of the importance that are added in another order. */
 #define ROUNDING 1e-9
 
 static int measure(const struct path *path, uint64_t k, struct snap_mask *ret, struct error *e)
@@ -21,7 +21,7 @@ static int measure(const struct path *path, uint64_t k, struct snap_mask *ret, s
     return 0;
 }
 
-/* *ret becomes mask k if that is within the time, which is told. */
+/* *ret becomes mask k if its predicted time is within the limit. */
 static int try(const struct path *path, uint64_t k, double seconds, struct snap_mask *ret,
                bool *within, struct error *e)
 {

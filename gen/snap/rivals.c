@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What else may be done with an importance, each as a path from the smallest mask of its kind to the full one. */
+/* Other ways to use an importance, each as a path from the smallest mask of its kind to the full one. */
 #include "gen/snap/internal.h"
 #include "masks/base/memory.h"
 #include "masks/readers/keep.h"

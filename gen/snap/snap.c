@@ -224,7 +224,7 @@ static double row_block_seconds(const struct search *x, double seconds)
     return (seconds - launches) * workers / batch / x->repeat;
 }
 
-/* Is the first the better one: keeps more in the time, or as much in less? */
+/* True if a keeps more in the time, or as much in less time. */
 static bool is_better(const struct snap_request *r, const struct snap_mask *a,
                       const struct snap_mask *b)
 {

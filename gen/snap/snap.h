@@ -6,7 +6,7 @@
 #include "gen/plan/plan.h"
 #include "masks/importance.h"
 
-/* What kind of mask: snap's own, and what it is compared with. */
+/* Kind of mask: snap's own, and those it is compared with. */
 enum snap_kind {
     SNAP_ROW_BLOCKS,
     SNAP_MAGNITUDE, /* the largest values, the same share of each head, as --keep takes them */
@@ -56,7 +56,7 @@ struct snap_result {
 };
 
 /* 0; or -1 with *e set: ERROR_FALSE (exit code 1) where no mask is within the time, which names the least share that
-   can be reached, ERROR_INPUT for a request that is none. The same input gives the same mask, for any threads. */
+   can be reached, ERROR_INPUT for an invalid request. The same input gives the same mask, for any threads. */
 int snap_solve(const struct importance *p, const struct snap_request *r,
                struct snap_result *ret, struct error *e);
 void snap_result_finish(struct snap_result *s); /* a zeroed one is fine */

@@ -6,14 +6,14 @@
 
 enum { STEP_ROWS = 64 /* of a row block */ };
 
-/* What an item visits of the 32 columns of a tile. */
+/* Columns of a 32-column tile that an item visits. */
 struct visited_tile {
     u32 tile;
     u32 live;    /* columns that some row of the item sees */
     u32 pattern; /* 0: all its rows see exactly these; else 1 + index */
 };
 
-/* What an item visits: tiles ascending, each once, and gathers of the pass. */
+/* Visits of an item: tiles ascending, each once, and gathers of the pass. */
 struct visited {
     struct visited_tile *tiles;
     u32 *gathers; /* indices */
@@ -49,11 +49,11 @@ struct step_builder {
     uint8_t *taken;                           /* [tiles + 1] */
 };
 
-/* What the item visits (visited.c). */
+/* Fills `ret` with the item's visits (visited.c). */
 void visited_fill(struct step_builder *b, const struct abi_item *item, struct visited *ret);
 /* All that the items of the group visit, as slots: tiles ascending, then gathers (groups.c). */
 void group_slots(struct step_builder *b, const struct abi_group *g);
-/* What pack_steps() needs of the shape. */
+/* Prepares pack_steps() for the shape. */
 void pack_begin(struct step_builder *b);
 /* The slots of b as steps of the group (pack.c). */
 void pack_steps(struct step_builder *b, struct abi_group *g, struct plan_steps *t);

@@ -6,14 +6,14 @@
 #include <math.h>
 #include <stdlib.h>
 
-/* Of an H100; from the fit that the clocks of kernel shapes come from (gen/family/cuda_hopper.c). */
+/* H100 constants; from the fit that the clocks of kernel shapes come from (gen/family/cuda_hopper.c). */
 #define L2_BYTES 6.5e12 /* B/s into shared memory */
 #define OVERLAP  4 /* the norm that joins the bounds: 1 adds them, infinity takes the largest */
 
 /* Above this many places the loads of the blocks are equal enough: the mean is the prediction. */
 enum { EXACT_PLACES = 1 << 17 };
 
-/* What all groups of a launch ask for. */
+/* Demand of all groups of a launch. */
 struct load {
     double clocks; /* of the block that ends last */
     double bytes;  /* from L2 */

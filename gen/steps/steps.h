@@ -30,7 +30,7 @@ struct step_launch {
     uint32_t n, heads, n_masks;
     const uint32_t *at; /* as in struct step_source */
 };
-/* As steps_build(), by the shape with the least predicted time for all layers, whose index it returns. */
+/* Like steps_build(), with the shape of the least predicted time for all layers. Returns its index. */
 uint32_t steps_choose(const struct step_source *s, const struct step_launch *l,
                       const struct step_shape *const *shapes, uint32_t count,
                       struct plan_steps *ret);

@@ -7,7 +7,7 @@
 
 struct plan_pass;
 
-/* What a family's kernels beside the row-block kernel take; 0 columns at most: it has no such kernel. */
+/* Items that a family's kernels besides the row-block kernel accept; at most 0 columns: no such kernel. */
 struct item_kernels {
     u32 priced_only;   /* 1: there are none, but lines cost what they cost with them */
     u32 diagonal_rows; /* of a diagonal, that are taken together */
@@ -20,7 +20,7 @@ static inline bool item_kernels_any(const struct item_kernels *k)
     return !k->priced_only && (k->diagonal_most || k->global_row_most || k->matrix_row_most);
 }
 
-/* May the item take the kernel? What the kernel relies on, so that it stays within its blocks. */
+/* True if the item meets all conditions that the kernel needs to stay within its blocks. */
 bool item_kernel_fits(const struct item_kernels *k, u32 kernel, const struct plan_pass *t,
                       const struct abi_item *item);
 /* The best kernel that the item may take. Pieces of all items must be there: `uses` of the pass counts. */

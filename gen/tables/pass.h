@@ -55,7 +55,7 @@ static inline const u32 *pass_pattern(const struct plan_pass *t, u32 pattern)
     return pattern ? t->patterns + (size_t)(pattern - 1) * t->block_rows : NULL;
 }
 
-/* Does the item take up what another left of some row? */
+/* True if the item merges partial sums that another item left for some row. */
 static inline bool item_merges(const struct abi_item *item)
 {
     u32 any = 0;

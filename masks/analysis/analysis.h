@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What structure a pattern has, however it was given: the facts that `show` reports, from which
-   `make -o FILE.mask` states a mask exactly and the planner takes its candidates. Works on runs:
-   cost linear in rows plus runs (plus cells of what no structure explains). */
+/* Structure of a pattern, independent of how it was given. `show` reports these facts, `make -o FILE.mask` states a
+   mask exactly from them, and the planner takes its candidates from them. Works on runs: cost linear in rows plus runs,
+   plus the cells that no structure explains. */
 #pragma once
 #include "masks/pattern.h"
 #include <stdbool.h>

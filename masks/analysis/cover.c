@@ -82,7 +82,8 @@ static uint32_t shape_steps(const struct cover *c, uint32_t i, uint32_t j, enum 
     return s->ring && ring_test(c->n, i, j);
 }
 
-/* How many entries from (i, j) on in that direction one part of the cover explains; 0: none does. */
+/* Number of entries from (i, j) on, in that direction, that one part of the cover explains. 0 if no part explains (i,
+   j). */
 static uint32_t steps(const struct cover *c, uint32_t i, uint32_t j, enum direction to)
 {
     uint32_t o = j + c->n - 1 - i;

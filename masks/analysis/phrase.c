@@ -241,7 +241,7 @@ static void say_columns(struct phrase *p, uint8_t *columns, uint32_t n)
     add_list(p, "columns", "global columns", (struct numbers){columns, n, 0, n});
 }
 
-/* As a list, or as a summary and the list of the others: the shorter of the two. */
+/* Adds the columns as a list, or as a summary and a list of the others, whichever is shorter. */
 static void add_columns(struct phrase *p, uint8_t *columns, const uint8_t *full, uint32_t n)
 {
     struct phrase list = {0}, summary = {0};

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What a cover leaves, in words: rows with the same keys left are one term. */
+/* Terms for the entries that a cover leaves: rows with the same remaining keys are one term. */
 #include "masks/analysis/phrase.h"
 #include "masks/base/memory.h"
 #include <stdlib.h>

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What a pattern may contain besides full lines: blocks on the diagonal, permuted blocks, the ring
-   of the star mask. Found here; whether they are worth a term is decided by the cover. */
+/* Structures of a pattern besides full lines: blocks on the diagonal, permuted blocks, the ring of
+   the star mask. This file finds them; the cover decides whether they are worth a term. */
 #pragma once
 #include "masks/analysis/analysis.h"
 

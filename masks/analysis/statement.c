@@ -26,7 +26,7 @@ struct trial {
     bool done; /* the walk was not given up */
 };
 
-/* What a pattern offers to covers, found once. */
+/* Structures of a pattern that covers may use, found once. */
 struct offer {
     const struct pattern *p;
     const struct offsets *without;
@@ -183,7 +183,7 @@ static void follow_words(struct cover *c, const struct phrase *p, const struct l
     cover_refresh(c);
 }
 
-/* What a cover has of structure beyond chance, and the count of the rest. */
+/* States the structure of a cover beyond chance, and counts the remaining entries. */
 static void say_part(struct statement *s, struct trial *t, const struct offer *o)
 {
     lines_copy(&t->cover.lines, &o->full);

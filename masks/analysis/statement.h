@@ -16,6 +16,6 @@ struct statement {
 /* All of p in words; not exact, and nothing is said, where that is not found. */
 struct statement statement_all(const struct pattern *p, const struct offsets *without);
 
-/* What there is of structure in p, with the residue. */
+/* Structure found in p, with the residue. */
 struct statement statement_part(const struct pattern *p, const struct offsets *without);
 void statement_finish(struct statement *s);

@@ -8,5 +8,5 @@
    that passes PATTERN_MAX_RUNS. */
 struct pattern *pattern_fill(const struct pattern *p, struct offsets band);
 
-/* Whether p has nothing there. */
+/* True if p has no entry in that band. */
 bool pattern_lacks(const struct pattern *p, struct offsets band);

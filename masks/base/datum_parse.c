@@ -94,7 +94,7 @@ static bool read_hex(struct parser *p, uint32_t *ret)
     return true;
 }
 
-/* What follows "\u": a code point of four digits, or two halves of a larger one. */
+/* Reads the rest of a "\u" escape: a code point of four hex digits, or a surrogate pair. */
 static bool read_code_point(struct parser *p, struct text *out)
 {
     uint32_t c, low;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* How a library function says what went wrong: a kind, which the programs turn into an exit
-   code, and a complete text, whose first line stands by itself. The library prints nothing. */
+/* Errors of library functions: a kind, which programs turn into an exit code, and a complete text,
+   whose first line is complete without the rest. The library prints nothing. */
 #pragma once
 #include <stdarg.h>
 

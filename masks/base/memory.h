@@ -14,8 +14,8 @@ char *memory_text(const char *text); /* strdup; null stays null */
 
 /* 64-byte aligned and zeroed, for tensors; free() it. */
 void *memory_aligned(size_t count, size_t size);
-/* Of *bytes, which are rounded up to whole pages of 2 MiB, and on such pages where the system has them;
-   not zeroed. free() it. */
+/* Allocates *bytes, rounded up to whole 2 MiB pages, on such pages if the system has them. Not zeroed. Release with
+   free(). */
 void *memory_large(size_t *bytes);
 uint64_t memory_large_bytes(uint64_t bytes); /* the same, rounded up */
 

@@ -24,7 +24,7 @@ struct grid_span {
     uint32_t first, step, count;
 };
 
-/* What a query at this position of the axis sees of it. */
+/* Positions of the axis that a query at `position` sees. */
 struct grid_span grid_span(const struct grid_axis *a, uint32_t position);
 
 /* Runs of keys of query i in ascending order; runs may touch. */

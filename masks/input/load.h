@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What a command's MASK argument names, and how it becomes a mask: a file by its suffix, else a
-   gallery entry by its name, else an expression of the mask language (contract: mask inputs). */
+/* Loads the mask that a command's MASK argument names: a file by its suffix, else a gallery entry
+   by its name, else an expression of the mask language (contract: mask inputs). */
 #pragma once
 #include "masks/mask.h"
 #include "masks/request.h"

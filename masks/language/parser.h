@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the parts of the parser share; internal to the language. */
+/* Shared by the parts of the parser; internal to the language. */
 #pragma once
 #include "masks/language/primitive.h"
 
-/* What a parameter's name stands for inside a definition. */
+/* Values of the parameters' names inside a definition. */
 struct bindings {
     const struct argument *value[MAX_PARAMETERS];
     const struct primitive *of;

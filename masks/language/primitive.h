@@ -67,7 +67,7 @@ struct prepare_context {
 struct primitive {
     const char *name;
     struct parameter parameter[MAX_PARAMETERS];
-    /* What the limits cannot say, and what is worked out once; may be null. */
+    /* Checks beyond the limits, and values computed once; may be null. */
     int (*prepare)(struct call *c, const struct prepare_context *x, struct error *e);
     void (*row)(const struct call *c, uint32_t i, struct clip clip, struct runs *ret);
     const char *definition; /* in place of row: an expression over the parameters */

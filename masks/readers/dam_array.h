@@ -23,8 +23,8 @@ struct dam_array {
 /* By the array's shape; maskbert's own files say which form theirs is. Refuses what is none. */
 int dam_array_of(const struct array_file *a, const struct mask_request *r,
                  struct dam_array *ret, struct error *e);
-/* Of a row of entries [n], or of distances [n] whatever the row: active where above 0. The last two distances of
-   DAM_DISTANCES are the border's alone, and 0. -1 where one is NaN, or infinite. */
+/* Logits of a row by entry [n], or by distance [n], which is the same for every row; active where above 0. The last two
+   distances of DAM_DISTANCES are only the border's, and 0 here. Returns -1 if one is NaN or infinite. */
 int dam_logits(const struct dam_array *d, uint32_t layer, uint32_t head, uint32_t row,
                double *ret, struct error *e);
 static inline bool dam_by_distance(const struct dam_array *d)

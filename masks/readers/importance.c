@@ -3,7 +3,7 @@
 #include "masks/readers/readers.h"
 #include <string.h>
 
-/* What is read of the array: layers first .. first + layers - 1 of it, its corner of n. */
+/* Part of the array to read: layers first .. first + layers - 1, first n rows and columns. */
 struct part {
     const struct npy *array;
     uint64_t first;

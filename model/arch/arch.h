@@ -68,8 +68,8 @@ struct block {
 };
 enum { BLOCKS_MOST = 2 }; /* attention, then feed forward */
 
-/* What the pooler is: the encoder's (tanh follows), or the first linear of a classifier, which no other head and no sentence
-   vector reads: ReLU follows, or dropout comes before it and tanh follows. SHARED: there is none; what PART_POOLER has is the
+/* Kind of pooler: the encoder's (tanh follows); or the first linear of a classifier, which no other head and no
+   sentence vector reads: ReLU follows, or dropout precedes it and tanh follows. SHARED: no pooler; PART_POOLER has the
    first half of each head: dense, activation and norm, the masked language model's. */
 enum pooler_kind { POOLER_OF_ENCODER, POOLER_OF_CLASSIFIER, POOLER_DROPS, POOLER_SHARED };
 
@@ -129,7 +129,7 @@ const struct arch_class *arch_class_find(const struct arch *a, const char *name)
 const struct arch_class *arch_class_of(const struct arch *a, uint32_t parts);
 /* The one whose name ends so: "ForQuestionAnswering"; null: there is none. */
 const struct arch_class *arch_class_ending(const struct arch *a, const char *end);
-/* What the pooler of a model of this class is. */
+/* Kind of pooler of a model of this class. */
 enum pooler_kind arch_pooler(const struct model_config *c);
 /* Row of the table of positions for the next token of a text; *count: of tokens that took one, 0 at its beginning. */
 static inline uint32_t arch_position(const struct model_config *c, uint32_t token,
@@ -147,5 +147,5 @@ const struct parameter_row *arch_parameter(const struct arch *a, enum parameter_
 /* The layer's block of this kind, and where its norm is. */
 const struct block *arch_block(const struct arch *a, enum block_kind kind);
 enum norm_place arch_norm_of(const struct arch *a, enum block_kind kind);
-/* Is a layer these blocks? */
+/* True if the blocks of a layer are those of the list. */
 bool arch_blocks_are(const struct arch *a, const struct block *list, uint32_t count);

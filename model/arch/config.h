@@ -14,7 +14,7 @@ enum activation {
     ACTIVATION_COUNT
 };
 
-/* What stands on the encoder; a set of bits. */
+/* Parts of a model: the encoder and the layers on top of it; a set of bits. */
 enum model_part {
     PART_ENCODER = 1,
     PART_POOLER = 2,

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What a model runs on: one table of functions each for cpu, cuda and emulated. A backend stands on the
+/* Backends of a model: one table of functions each for cpu, cuda and emulated. A backend uses the
    runtime's device of the same name, which launches attention; the rest (weights, products, what lies
    between them) is its own. The engine knows no device beyond this table.
 
@@ -29,7 +29,7 @@ struct backend_options {
     bool trains;
 };
 
-/* How the backend wants the feed forward. */
+/* Form of the feed forward that the backend expects. */
 struct feed_form {
     uint32_t slices; /* that the intermediate size is cut into; 1: whole */
     bool
@@ -44,7 +44,7 @@ struct encode_request {
     struct engine_workspace *workspace;
 };
 
-/* What a head does with rows of the hidden states: norm(first(x)), then last. */
+/* Layers of a head, applied to rows of the hidden states: norm(first(x)), then last. */
 struct head {
     const struct linear *first; /* or null */
     const struct norm *norm;    /* or null; only after first */

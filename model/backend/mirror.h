@@ -17,7 +17,7 @@ struct mirror {
     uint64_t count;
 };
 
-/* Of an array that exists, whose values *ret does not have yet. */
+/* Begins a mirror of an existing array; its values are not copied to *ret yet. */
 void mirror_begin(const struct training_device *d, float *array, uint64_t count,
                   struct mirror *ret);
 /* The host's memory; the array stays. A zeroed one is fine. */

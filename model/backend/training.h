@@ -86,7 +86,8 @@ struct training_backend {
     /* Implements gradients_compute(), which has checked the request. */
     int (*compute)(const struct gradients_request *r, struct backend_training *m,
                    struct batch_loss *loss, struct error *e);
-    /* What the bits of its results depend on beside the request: instructions, libraries. The caller frees it. */
+    /* Identity of everything besides the request that affects the bits of results: instructions, libraries. The caller
+       frees it. */
     char *(*identity)(const struct engine *g);
     int (*memory)(const struct engine *g, const struct gradients_sizes *s,
                   struct gradients_memory *ret, struct error *e);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* How a question and a text that may be too long are cut into windows: [CLS] question [SEP], part of the text's tokens, [SEP].
+/* Cuts a question and a text that may be too long into windows: [CLS] question [SEP], part of the text's tokens, [SEP].
    Neighbouring windows overlap. Training and inference cut alike. Defaults are those of BERT's run_squad.py. */
 #pragma once
 #include <stdbool.h>

@@ -19,7 +19,7 @@ void config_finish(struct model_config *c); /* a zeroed one is fine */
 uint32_t config_parts(const struct model_config *c);
 const char *config_label(const struct model_config *c, uint32_t label, char buffer[24]);
 
-/* Does the layer see all tokens, or those of its window? */
+/* True if the layer sees all tokens, false if only those of its window. */
 bool config_layer_is_global(const struct model_config *c, uint32_t layer);
 
 /* The text of a config.json for *c; caller frees. Keys of c->json that *c does not hold stay. */

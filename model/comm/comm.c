@@ -24,7 +24,7 @@ static int share_error(const struct comm *c, uint32_t from, struct error *e)
     return error_set(e, (enum error_kind)m.kind, "%s", m.text);
 }
 
-/* How many ranks failed, and which one is the first. */
+/* Counts the ranks that failed, and finds the first of them. */
 static int count_failures(const struct comm *c, int result, uint32_t *ret_count,
                           uint32_t *ret_first, struct error *e)
 {

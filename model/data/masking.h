@@ -27,7 +27,7 @@ struct masking_key {
     uint32_t epoch, sample;
 };
 
-/* What is masked, one call a sample. */
+/* Tokens to mask, one call a sample. */
 struct masking_target {
     uint32_t *token; /* [count]: masked in place */
     uint32_t count;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What a document's samples are, as ranges of tokens.
+/* Samples of a document, as ranges of tokens.
 
    PAIRING_NEXT is create_pretraining_data.py of Google's BERT, rule by rule. Sentences are taken until the target
    length is reached (length - 3; in `short_share` of the documents uniform in 2 .. length - 3) or the document ends.

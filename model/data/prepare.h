@@ -22,7 +22,7 @@ struct prepare_options {
     uint64_t seed;
     bool split;
     uint64_t shard_tokens; /* a shard ends with the document that reaches so many; 0: 2^25 */
-    /* Is told after each block and each round over the documents; false ends prep, and nothing is left. Or null. */
+    /* Called after each block and each round over the documents. False ends prep and removes its files. May be null. */
     bool (*progress)(const struct prepare_progress *p);
     /* Receives what text_reader.h reports of a file. Or null. */
     void (*report)(const char *path, const char *what);

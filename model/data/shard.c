@@ -107,7 +107,7 @@ static bool tokens_below(const struct data_shard *s)
     return s->header.tokens == 0 || most < s->header.vocabulary;
 }
 
-/* That ranges lie within one shard is the part's to check: here are the totals alone. */
+/* True if the records are within the totals of the data. The part checks that ranges are within one shard. */
 static bool records_inside(const struct data_shard *s)
 {
     const struct shard_header *h = &s->header;

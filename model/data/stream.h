@@ -17,5 +17,5 @@ int64_t stream_read(struct byte_stream *s, void *ret, size_t size, struct error 
 /* Bytes of the file that were read so far, before they were unpacked. */
 uint64_t stream_taken(const struct byte_stream *s);
 
-/* How many bytes of `name` stand before .gz or .zst. */
+/* Number of bytes of `name` before .gz or .zst. */
 size_t stream_plain_name(const char *name);

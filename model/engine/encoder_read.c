@@ -62,7 +62,7 @@ static const float *values_of(const struct tensor *t)
     return t->on_device ? t->data : NULL;
 }
 
-/* Whether tensors lie behind each other. */
+/* True if the tensors are adjacent in memory. */
 static bool are_adjacent(const struct tensor *const *list, uint32_t n)
 {
     for (uint32_t k = 0; k < n; k++)

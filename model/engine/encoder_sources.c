@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* What the functions below share. */
+/* Shared by the functions below. */
 struct walk {
     struct engine *g;
     struct encoder *c;
@@ -297,7 +297,7 @@ static void add_embeddings(const struct walk *w)
     }
 }
 
-/* Of local layers, of global ones. */
+/* Adds the rotations of local layers and of global ones. */
 static void add_rotations(const struct walk *w)
 {
     const struct model_config *m = &w->g->config;

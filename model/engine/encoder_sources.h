@@ -42,12 +42,12 @@ struct encoder_sources {
     uint32_t linears, linear_capacity, kepts, kept_capacity;
 };
 
-/* What g's config, weights and parts ask for. c->feed and c->layer are there. */
+/* Lists the sources that g's config, weights and parts need. c->feed and c->layer are set. */
 void encoder_sources_list(struct engine *g, struct encoder_sources *ret);
 void encoder_sources_finish(struct encoder_sources *s);
 
-/* As the products want it, on the host: weight [shape.out, shape.in], bias [shape.out]. d: where tensors are on a device;
-   else null. */
+/* Reads a linear layer to the host in the layout of the products: weight [shape.out, shape.in], bias [shape.out]. d:
+   device of the tensors; null if they are on the host. */
 struct training_device;
 int linear_source_read(const struct linear_source *s, const struct training_device *d,
                        float *weight, float *bias, struct error *e);

@@ -9,7 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* What the functions below share. */
+/* Shared by the functions below. */
 struct build {
     struct encoder *c;
     struct error *e;

@@ -31,7 +31,7 @@ struct engine_options {
     uint32_t
         parts; /* PART_ bits of the heads to make ready; one that the files lack is an error that names it */
     enum tokenizer_compat compat;
-    void (*progress)(const char *step); /* is told each step before it begins; null: nobody */
+    void (*progress)(const char *step); /* called before each step; or null */
     bool
         trains; /* for model/train/: attention with a backward pass, weights that can be repacked and their
                      transposed twins */
@@ -86,8 +86,8 @@ struct sequence {
 /* Name of a phase of a forward pass. Seconds of phases add up over calls; they are those of the calling thread. */
 const char *engine_phase_name(enum engine_phase p);
 
-/* What a layer's attention reads, in the engine's dtype. Row r of head h of query, key and value begins at
-   r * row + h * head elements and has head_dim of them. */
+/* Input of a layer's attention, in the engine's dtype. Row r of head h of query, key and value begins at r * row + h *
+   head elements and has head_dim of them. */
 struct engine_layer {
     uint32_t layer;
     const void *query, *key, *value;
@@ -96,7 +96,7 @@ struct engine_layer {
         *hidden; /* [tokens, H]: the layer's input, which attention's output is added to */
 };
 
-/* Is shown each layer, once all of it is there. */
+/* Called with each layer, once all of it is computed. */
 struct engine_watch {
     void (*layer)(void *context, const struct engine_layer *seen);
     void *context;
@@ -124,7 +124,7 @@ void engine_attention_swap(struct engine *g, struct attention *a);
 struct backend;
 struct backend_workspace;
 
-/* What a call needs and leaves behind; zeroed: empty. */
+/* Memory and results of a call; zeroed: empty. */
 struct engine_workspace {
     uint32_t sequences, tokens;
     int32_t *offsets; /* [sequences + 1]: rows of sequence s are offsets[s] .. offsets[s+1] */

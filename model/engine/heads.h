@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What stands on the encoder. A head reads the hidden states that engine_encode left in a workspace, and
-   writes f32 to the caller's memory. Its part must be among the engine's. */
+/* Heads on the encoder. A head reads the hidden states that engine_encode left in a workspace, and writes f32 to the
+   caller's memory. Its part must be among the engine's. */
 #pragma once
 #include "model/engine/engine.h"
 
@@ -16,7 +16,7 @@ int head_pool(const struct engine *g, struct engine_workspace *workspace, float 
 int head_words(const struct engine *g, struct engine_workspace *workspace, const uint32_t *rows,
                uint32_t n, float *ret, struct error *e);
 
-/* Whether B follows A (column 0) or not (1), from the pooled output: [sequences, 2]. PART_NSP. */
+/* Logits for B follows A (column 0) or not (1), from the pooled output: [sequences, 2]. PART_NSP. */
 int head_next(const struct engine *g, struct engine_workspace *workspace, float *ret,
               struct error *e);
 

@@ -246,7 +246,7 @@ static int classify_words(const struct evaluating *v, struct error *e)
 
 /* ---- answers ---- */
 
-/* How far the score of no answer is above that of the best one. */
+/* Score of no answer minus that of the best answer. */
 static double none_of(const struct task_spans *s, size_t k)
 {
     return (double)(s->no_answer[k] - (s->count[k] ? s->span[k * s->top].score : 0));

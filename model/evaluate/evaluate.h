@@ -23,7 +23,7 @@ int evaluate_check(const struct model_config *c, const struct dataset *d, const 
    the threshold. *ret is for evaluated_finish() on success alone. */
 int evaluate_dataset(const struct task_runner *t, const struct dataset *d,
                      double null_threshold, struct evaluated *ret, struct error *e);
-/* Of questions, another threshold: INFINITY withholds no answer. predictions_finish() is for *ret. */
+/* Answers to questions with another threshold: INFINITY withholds no answer. Release *ret with predictions_finish(). */
 void evaluated_answers(const struct dataset *d, const struct evaluated *v,
                        double null_threshold, struct predictions *ret);
 void evaluated_finish(struct evaluated *v);

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What one step of training reads: sequences without padding, and targets: rows of the last hidden states with a label
+/* Input of one step of training: sequences without padding, and targets: rows of the last hidden states with a label
    for each. model/objective/ makes it; model/train/ and the backends read it. */
 #pragma once
 #include "model/engine/engine.h"
 #include <stdint.h>
 
-/* What a target's rows go through. */
+/* Head that a target's rows go through. */
 enum target_head {
     TARGET_WORDS,  /* the words of the vocabulary */
     TARGET_NEXT,   /* pooled rows, the two labels of next sentences */
@@ -22,7 +22,7 @@ struct target_form {
     enum parameter_id weight, bias; /* of the linear to the labels; not of words */
 };
 const struct target_form *target_form(enum target_head head);
-/* How many labels the head has. */
+/* Number of labels of the head. */
 uint32_t target_labels(const struct model_config *c, enum target_head head);
 /* The model's own dropout before the head's linear. */
 double target_dropout(const struct model_config *c, enum target_head head);

@@ -13,14 +13,14 @@
 #include "model/gradients/batch.h"
 #include "model/gradients/state.h"
 
-/* What the forward pass keeps for the backward pass, from most memory to least. */
+/* Parts that the forward pass keeps for the backward pass, from most memory to least. */
 enum recompute {
     RECOMPUTE_NONE,
     RECOMPUTE_ATTENTION, /* projection, context and LSE are computed again */
     RECOMPUTE_LAYER,     /* all but each layer's input is */
 };
 
-/* Of each target of a batch. */
+/* Loss of a target of a batch. */
 struct target_loss {
     double sum;            /* of losses: cross-entropies in nats, or squares */
     uint64_t count, right; /* losses; those whose largest logits are right, of squares 0 */
@@ -89,7 +89,7 @@ struct gradients_memory {
 int gradients_memory(const struct engine *g, const struct gradients_sizes *s,
                      struct gradients_memory *ret, struct error *e);
 
-/* What a workspace holds for attention, so that others can see how much of it lies in memory. */
+/* Arrays of a workspace for attention, so that callers can measure the resident part. */
 enum { GRADIENTS_ATTENTION_ARRAYS = 2 };
 struct gradients_array {
     const void *data;

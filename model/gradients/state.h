@@ -35,7 +35,7 @@ struct train_state {
     struct training_device device;
 };
 
-/* What arrays of an engine that trains belong to. It lives as long as the engine. */
+/* Device of the arrays of an engine that trains. It lives as long as the engine. */
 struct training_device train_device(const struct engine *g);
 
 /* Copies the engine's parameters and lets its tensors point here, so that engine_repack() reads them. The engine

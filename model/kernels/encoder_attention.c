@@ -68,7 +68,7 @@ int encoder_attention_load(const struct encoder_attention *a, struct maskc_kerne
     return result;
 }
 
-/* What is planned for: by the table, whatever rates are stored here. */
+/* Machine of the plan: from the table, ignoring rates stored on this computer. */
 static const struct machine *planned_for(const struct encoder_attention *a,
                                          struct kernel_request *request,
                                          const struct target **target, struct error *e)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What a model is trained for: a row in objective.c for each objective, and a file, or for those of tasks the folder tasks/. An objective says which parts of a model
+/* Objectives of training: a row in objective.c for each objective, and a file, or for those of tasks the folder tasks/. An objective says which parts of a model
    it needs, reads data, makes batches with targets (model/gradients/batch.h), and names the numbers that people see.
    The loss is the sum over targets of weight * mean cross-entropy. Library code above (model/train/) knows only this
    interface. Thread-safety: opened data do not change; each thread has a batch of its own. */
@@ -79,7 +79,7 @@ struct objective {
     void (*close)(struct objective_data *d); /* null is fine */
     /* The examples that were opened as held out, which predictions are scored against. Null: there are none. */
     const struct dataset *(*dataset)(const struct objective_data *d);
-    /* Whether a model can be trained with the data; `path` is for messages. Null: any. */
+    /* Checks that a model can be trained with the data; `path` is for messages. Null: any model. */
     int (*check)(const struct objective_data *d, const char *path, const struct model_config *c,
                  struct error *e);
     struct objective_batch *(*batch_new)(void);
@@ -90,7 +90,7 @@ struct objective {
 
     /* Means of the targets' losses by name, after "loss" in log.jsonl. Returns how many. What a run does not have is 0. */
     uint32_t (*step_metrics)(const double mean[TARGETS_MOST], struct metric ret[METRICS_MOST]);
-    /* Of an evaluation, and the same as people read it. */
+    /* Metrics of an evaluation, and their text for people. */
     uint32_t (*metrics)(const struct batch_loss *l, struct metric ret[METRICS_MOST]);
     void (*text)(const struct batch_loss *l, struct text *to);
     /* "loss 5.1506 (MLM 4.4629)" */

@@ -6,5 +6,5 @@
 
 extern const struct objective objective_mlm_nsp, objective_mlm;
 
-/* Of data that one of these opened. */
+/* Samples of data that one of these opened. */
 const struct samples *pretrain_samples(const struct objective_data *d);

@@ -41,7 +41,7 @@ struct attention_options {
     uint64_t kernel_size;
 };
 
-/* What the kernel of such attention is asked to do, but for its mask. */
+/* Sets the request for the kernel of such attention, except for its mask. */
 int attention_kernel(const struct model_config *c, const struct attention_options *o,
                      struct encoder_attention *ret, struct error *e);
 

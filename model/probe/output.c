@@ -76,7 +76,7 @@ void output_factors_finish(struct output_factors *f)
 
 /* ---- P ---- */
 
-/* What the rows of one head share. Vectors lie by component, so that loops run along the keys. */
+/* Shared by the rows of one head. Vectors are stored by component, so that loops run along the keys. */
 struct moved {
     uint32_t n, dim;
     float *to;       /* [dim, n]: R v_j */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* How much an entry (query i, key j) of a head moves the layer's output. Without it, and with the rest of its row scaled
+/* Effect of an entry (query i, key j) of a head on the layer's output. Without it, and with the rest of its row scaled
    up to sum to 1 again, the head's o_i = sum_j A_ij v_j becomes o_i - A_ij / (1 - A_ij) (v_j - o_i). To the first order
    the residual stream, x_i before attention is added to it, then moves by the part
 

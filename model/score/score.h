@@ -13,7 +13,7 @@ struct score {
 
 enum { SCORES = 8 };
 
-/* How many metrics were written. The dataset has labels. */
+/* Returns the number of metrics written. The dataset has labels. */
 int score_predictions(const struct dataset *d, const struct predictions *p,
                       struct score ret[SCORES]);
 

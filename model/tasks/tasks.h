@@ -45,7 +45,7 @@ void task_join(const struct task_batches *const *part, uint32_t n, const struct 
                struct task_batches *ret);
 void task_finish(struct task_batches *b); /* a zeroed one is fine */
 
-/* What runs a task. */
+/* Engine, options and memory of a task. */
 struct task_runner {
     const struct engine *engine;
     const struct task_options *options;
@@ -61,7 +61,7 @@ struct task_visitor {
 int task_run(const struct task_runner *t, const struct task_batches *b,
              const struct task_visitor *visitor, struct error *e);
 
-/* How token vectors become the vector of a sentence. */
+/* Way from token vectors to the vector of a sentence. */
 struct embedding {
     enum pooling pooling[POOLINGS_MOST]; /* their vectors are concatenated */
     uint32_t poolings;
@@ -98,10 +98,10 @@ int task_fill(const struct task_runner *t, const struct task_batches *b, uint32_
               struct task_gaps *ret, struct error *e);
 void task_gaps_finish(struct task_gaps *g);
 
-/* What a classifier answers. By problem_type the values are probabilities (softmax for one label, sigmoid for
-   many) or numbers (regression). A token classifier has a row for each token, multiple choice one value for
-   each text. A model of pre-training or next sentences says whether the second part follows the first: labels
-   "next" and "not_next". */
+/* Output of a classifier. By problem_type the values are probabilities (softmax for one label, sigmoid for many)
+   or numbers (regression). A token classifier has a row for each token, multiple choice one value for each text. A
+   model of pre-training or next sentences predicts whether the second part follows the first: labels "next" and
+   "not_next". */
 enum task_kind {
     TASK_SINGLE,
     TASK_MULTI,

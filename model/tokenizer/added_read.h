@@ -6,7 +6,7 @@
 
 /* added_tokens of tokenizer.json: a list of objects with an id. */
 int added_read_list(struct tokenizer *t, const json_t *list, struct error *e);
-/* What the other files add: added_tokens_decoder of tokenizer_config.json or else added_tokens.json, then the tokens
-   with a role. */
+/* Adds the tokens of the other files: added_tokens_decoder of tokenizer_config.json or else added_tokens.json, then the
+   tokens with a role. */
 int added_read_settings(struct tokenizer *t, const struct tokenizer_settings *s,
                         struct error *e);

@@ -53,9 +53,8 @@ struct share {
     uint32_t a, b;
 };
 
-/* How many tokens of each part stay where `capacity` fit: the longer part is cut. Where both are cut and
-   `capacity` is odd, the one left over is the longer part's with HuggingFace, the first part's with Google.
-   */
+/* Number of tokens of each part that stay if `capacity` fit: the longer part is cut. If both are cut and `capacity` is
+   odd, the odd token is the longer part's with HuggingFace, the first part's with Google. */
 static struct share share_tokens(struct share n, uint32_t capacity,
                                  enum tokenizer_compat compat)
 {

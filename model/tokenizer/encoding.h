@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What a model of a tokenizer does with a text: tokens of a part between raw added tokens. */
+/* Encodes a text by the model of a tokenizer: tokens of a part between raw added tokens. */
 #pragma once
 #include "masks/base/memory.h"
 #include "model/tokenizer/base/aligned.h"

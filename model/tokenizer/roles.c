@@ -7,7 +7,7 @@
 #include "model/tokenizer/unigram/unigram.h"
 #include <string.h>
 
-/* What tokens are called where no file gives their names: BERT's way, else RoBERTa's. */
+/* Finds a token by its usual name if no file names it: BERT's name, else RoBERTa's. */
 static int64_t find_role(const struct tokenizer *t, const struct tokenizer_settings *s,
                          enum special_name name)
 {

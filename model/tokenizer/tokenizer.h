@@ -67,7 +67,7 @@ bool tokenizer_follows(const struct tokenizer *t, uint32_t token_id);
 void tokenizer_piece(const struct tokenizer *t, uint32_t token_id, struct text *ret);
 
 struct token_span {
-    uint32_t begin, end; /* bytes of the own part of the text; 0, 0 for [CLS] and [SEP] */
+    uint32_t begin, end; /* bytes of its own part of the text; 0, 0 for [CLS] and [SEP] */
 };
 
 struct pipeline_memory;

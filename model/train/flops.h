@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the equations of a step multiply and add, whatever the program does: forward once, backward twice as much.
-   Attention counts the entries that the mask leaves, as its share of all n n applied to each length. */
+/* Operations of a step by its equations, whatever the program does: forward once, backward twice as much. Attention
+   counts the active entries of the mask, as their share of all n n applied to each length. */
 #pragma once
 #include "model/gradients/batch.h"
 

@@ -8,7 +8,7 @@ uint64_t train_memory_total(const struct train_memory *m)
     return m->parameters + m->gradients + m->optimizer + m->activations + m->attention;
 }
 
-/* As masking does: 15 % of each sequence. */
+/* Number of masked tokens, as masking selects them: 15 % of each sequence. */
 static uint32_t masked_of(uint32_t length)
 {
     const uint32_t masked = (uint32_t)(0.15 * length + 0.5);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What a step of pre-training takes, predicted from sizes and measured. */
+/* Memory of a step of pre-training, predicted from sizes and measured. */
 #pragma once
 #include "model/gradients/gradients.h"
 

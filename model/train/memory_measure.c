@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What a step really takes. A child process runs it, so that nothing of the caller is counted, and nothing stays. */
+/* Measures the memory of a step. A child process runs it, so that the caller's memory is not counted, and none stays
+   allocated. */
 #include "masks/base/memory.h"
 #include "model/train/memory.h"
 #include "model/train/optimizer.h"
@@ -13,7 +14,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-/* What the child sends. */
+/* Message of the child. */
 struct answer {
     int result;
     struct train_memory memory;
@@ -53,14 +54,14 @@ static int forget_peak(struct error *e)
     return 0;
 }
 
-/* What is not in use goes back to the system. */
+/* Resident bytes after unused memory is returned to the system. */
 static uint64_t settled_bytes(void)
 {
     malloc_trim(0);
     return status_bytes("RssAnon:");
 }
 
-/* Of an array of whole pages. */
+/* Resident bytes of an array of whole pages. */
 static uint64_t resident_bytes(const void *data, uint64_t bytes)
 {
     const uint64_t page = (uint64_t)sysconf(_SC_PAGESIZE), first = (uintptr_t)data / page,
@@ -131,7 +132,7 @@ static void batch_finish(struct train_batch *b)
 
 /* ---- the step ---- */
 
-/* What the functions below share. */
+/* Shared by the functions below. */
 struct subject {
     const struct memory_request *request;
     struct engine *engine;
@@ -195,7 +196,7 @@ static uint64_t attention_bytes(const struct subject *s)
     return ret;
 }
 
-/* Of an array that is the host's memory; others take none of it. */
+/* Resident bytes of an array in host memory; 0 for other arrays. */
 static uint64_t state_bytes(const struct subject *s, float *array)
 {
     const struct training_device *d = &s->state->device;

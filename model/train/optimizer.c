@@ -25,7 +25,7 @@ static struct update numbers_of(const struct optimizer *o, const struct optimize
     };
 }
 
-/* Of a piece what lies in the span, counted from its first element. */
+/* Part of a piece within the span, counted from the span's first element. */
 static struct piece clip(const struct piece *p, struct span s)
 {
     const uint64_t first = p->first > s.first ? p->first : s.first,

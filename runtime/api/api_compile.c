@@ -37,7 +37,7 @@ static int read_request(const struct maskc_options *o, struct kernel_request *re
     return 0;
 }
 
-/* What is stored for the CPU, and for the GPUs where a target is one's. */
+/* Loads the calibration of the CPU, and those of the GPUs if a target is a GPU's. */
 static int load_calibration(const struct compile_request *r, struct calibration **ret,
                             struct error *e)
 {

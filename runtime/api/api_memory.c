@@ -132,7 +132,7 @@ static int check_runs(const struct runs *x, struct error *e)
     return 0;
 }
 
-/* Of one head; null where they are too many. */
+/* Pattern of one head; null if it has too many runs. */
 static struct pattern *pattern_from_runs(const struct runs *x, uint64_t head, struct error *e)
 {
     struct pattern *p = pattern_new(x->n);

@@ -17,7 +17,7 @@ enum {
     ARTIFACT_MAX_IMAGES = 4 /* of a target */
 };
 
-/* What the compiler says of one entry point (CUDA; zeros on a CPU). */
+/* Compiler's report on one entry point (CUDA; zeros on a CPU). */
 struct kernel_resources {
     char entry[40];
     uint32_t registers, spill_bytes, shared_bytes, code_bytes;

@@ -77,7 +77,7 @@ static int check_items(const struct check *c)
     return 0;
 }
 
-/* How many items write one row of the mask: whole, partial and merging ones, counted up to 2; and those with
+/* Number of items that write one row of the mask: whole, partial and merging ones, counted up to 2; and those with
    partial slots, before and after merging. */
 struct owners {
     uint8_t whole, partial, merges;

@@ -19,7 +19,7 @@ static inline bool check_inside(uint64_t first, uint64_t count, uint64_t size)
     return first <= size && count <= size - first;
 }
 
-/* What is asked of a piece of some kind. Its entries are inside of their table when `columns` and `fits_item` are called. */
+/* Checks of a kind of piece. Its entries are inside their table when `columns` and `fits_item` are called. */
 struct check_kind {
     uint64_t (*size)(const struct plan_pass *p); /* of the table that it indexes */
     uint64_t (*columns)(const struct plan_pass *p, struct abi_piece piece);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The reader of kernel files. Order matters for what a person is told: the container first (cut
+/* The reader of kernel files. The order decides which error is reported: the container first (cut
    short, too long), then what kind of file and which version, then the checksum, then the content,
    of which nothing is believed: see check.c. */
 #include "gen/family/cpu.h"
@@ -12,7 +12,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* What a read artifact's pointers live in. */
+/* Memory that a read artifact's pointers point into. */
 struct storage {
     struct safetensors file;
     void *aligned; /* a copy of the bytes, where the caller's were not aligned to 8; or null */
@@ -53,7 +53,7 @@ static int read_identity(struct reader *r, const uint8_t *bytes, uint64_t size)
 
 /* ---- targets ---- */
 
-/* As many as are there: one that stands behind a gap is a tensor that nobody takes. */
+/* Takes consecutive images: one after a gap is an unexpected tensor. */
 static int take_images(struct reader *r, struct artifact_target *t)
 {
     const uint32_t most =
@@ -89,7 +89,8 @@ static int take_code(struct reader *r, struct artifact_target *t)
     return 0;
 }
 
-/* What the target's kernels take, they must be given. The CPU's have row blocks of one height. */
+/* Checks that the file has the tables that the target's kernels need. The CPU's have row blocks of
+   one height. */
 static int check_kernels(const struct artifact *a, const struct artifact_target *t,
                          const char *where, struct error *e)
 {

@@ -64,7 +64,7 @@ static const struct {
     {"keys", DATUM_INTEGER},
 };
 
-/* Of all members that kernel_request_read asks for. */
+/* Checks all members that kernel_request_read() reads. */
 static int check_members(const struct datum *j, const struct place *at)
 {
     for (size_t k = 0; k < sizeof members / sizeof *members; k++)
@@ -91,7 +91,7 @@ static int read_transform(const struct datum *j, struct kernel_request *ret,
     return 0;
 }
 
-/* Whether they fit the mask is seen when that is read. */
+/* Reads the key shape. Its fit to the mask is checked when the mask is read. */
 static int read_key_shape(const struct datum *j, struct kernel_request *ret,
                           const struct place *at)
 {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What a kernel file's reader takes out of the container: tensors whose type and shape are what
-   they should be, JSON values, and the mask, rebuilt and held to its canonical form. */
+/* Takes parts of the container for the reader of kernel files: tensors of the expected type and
+   shape, JSON values, and the mask, rebuilt and checked to be canonical. */
 #include "masks/base/memory.h"
 #include "runtime/artifact/tables.h"
 #include <stdlib.h>

@@ -80,7 +80,7 @@ static char **environment_in(const char *folder, struct text *variable)
     return ret;
 }
 
-/* What a child gets beside its arguments. */
+/* Environment variable of a child. */
 struct setting {
     const char *folder; /* its TMPDIR, or null: ours */
     int input;          /* its standard input, or -1: nothing */

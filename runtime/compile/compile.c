@@ -70,7 +70,8 @@ struct cache_key source_key(const struct source *s, const struct target *t)
     return key;
 }
 
-/* What compilers made of one source differs in the lower half alone: where there is no compiler, any of them will do. */
+/* Adds the compiler to the key. Keys of one source differ only in the lower half by compiler: without a compiler, any
+   cached binary of the source is used. */
 static struct cache_key add_compiler(struct cache_key source, const char *compiler)
 {
     source.low ^= cache_key(compiler, strlen(compiler)).low;
@@ -135,7 +136,7 @@ static bool unpack(const uint8_t *bytes, uint64_t size, struct binary *ret)
     return true;
 }
 
-/* Who names a compiler wants what that one makes. */
+/* MASKC_CC overrides kernels compiled ahead of time. */
 static bool names_compiler(void)
 {
     const char *asked = getenv("MASKC_CC");
@@ -195,7 +196,7 @@ static int run_compiler(const struct source *s, const struct target *t, struct b
     return host_compile(s, flags.flag, ret, e);
 }
 
-/* What stands for the compiler in the key; empty where there is none. Caller frees. */
+/* Name of the compiler in the key; empty if there is none. Caller frees. */
 static char *describe_compiler(const struct target *t)
 {
     if (t->kind == TARGET_CUDA)

@@ -27,7 +27,7 @@ struct binary {
    made. Errors: no compiler (ERROR_UNAVAILABLE, with what to install); the compiler's first lines where it fails. */
 int compile_source(const struct source *s, const struct target *t, struct cache *cache,
                    struct binary *ret, struct error *e);
-/* Of all that decides the code but the compiler. */
+/* Key of everything that decides the code except the compiler. */
 struct cache_key source_key(const struct source *s, const struct target *t);
 /* Would such a source be taken from the kernels compiled ahead? */
 bool compiled_ahead(const struct source *s, const struct target *t);
@@ -48,9 +48,9 @@ void host_flags(const struct target *t, struct host_flags *ret);
 extern const char *const host_compilers[]; /* ends with null */
 const char *host_compiler_version(void);
 
-/* What host_compiler_version would be decided by, without running a compiler (a quarter of the time
-   of a cached compile): the file that is called, its size and its times. Null where that says
-   nothing (a wrapper such as ccache): ask for the version then. Caller frees. */
+/* Identity of the compiler without running it (a quarter of the time of a cached compile): the executable file, its
+   size and its times. Null if these do not identify it (a wrapper such as ccache): then call host_compiler_version().
+   Caller frees. */
 char *host_compiler_identity(void);
 int host_compile(const struct source *s, const char *const *flags, struct binary *ret,
                  struct error *e);

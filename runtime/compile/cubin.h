@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What ptxas put into a cubin, read from the ELF file itself: no tool of the toolkit is needed.
-   */
+/* Resources of a cubin by ptxas, read from the ELF file itself: needs no tool of the toolkit. */
 #pragma once
 #include "masks/base/error.h"
 #include "runtime/artifact/artifact.h"

@@ -11,7 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* What "cuda" means without a GPU: two that most people have, and PTX for all others. */
+/* Targets of "cuda" without a GPU: two common ones, and PTX for all others. */
 static const char *const cuda_targets[] = {"sm_80", "sm_90a", "compute_80", NULL};
 
 /* Without work for the matrix unit a target that has one would be the next one under another name. */

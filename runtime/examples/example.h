@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the examples share: an end with the library's own text, memory, random numbers, one launch. */
+/* Shared by the examples: an exit with the library's own text, memory, random numbers, one launch. */
 #pragma once
 #include <maskc.h>
 #include <stdio.h>

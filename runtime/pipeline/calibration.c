@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Whose a calibration is, its rows, and which of them a plan is made for. calibration_file.c stores it. */
+/* Owner of a calibration, its rows, and the choice of the row for a plan. calibration_file.c stores it. */
 #include "runtime/pipeline/calibration.h"
 #include "gen/family/family.h"
 #include "masks/base/memory.h"
@@ -111,8 +111,8 @@ const struct machine *machine_named(const char *name, const struct calibration *
     return stored ? stored : machine_find(row, e);
 }
 
-/* Does this CPU run the target, or has a GPU here it for its own? The driver is asked only where nothing
-   else says so. */
+/* True if this CPU runs the target, or if it is the target of a GPU of this machine. Calls the driver only for CUDA
+   targets. */
 static bool is_here(const struct target *t)
 {
     const struct cuda_driver *d = t->kind == TARGET_CUDA ? cuda_driver() : NULL;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What `maskc calibrate` measured of this machine, kept as one JSON file for each CPU, and for each model of
+/* Results of `maskc calibrate` on this machine, kept as one JSON file for each CPU, and for each model of
    GPU, in the folder of the cache. Plans for code that this CPU runs, and for the target of a GPU that is
    here, are made with it, unless a row of the table of machines is asked for by name. A file is
    written aside and renamed; one of another CPU or GPU is never used. */
@@ -34,7 +34,7 @@ struct calibration {
     uint32_t count;
 };
 
-/* Whose a calibration is: the CPU's, or the GPU's with this number. */
+/* Owner of a calibration: the CPU, or the GPU with this number. */
 enum { CALIBRATION_CPU = -1 };
 
 /* "CPU model, family and stepping; level", or "GPU model, compute capability; target": what a calibration

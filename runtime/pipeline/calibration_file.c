@@ -233,7 +233,7 @@ int calibration_load(struct calibration **ret, struct error *e)
     return load(CALIBRATION_CPU, ret, e);
 }
 
-/* Of several GPUs with one target the first is the one that plans are made for. */
+/* The first of several GPUs with one target is the one that plans are made for. */
 int calibration_load_gpus(struct calibration **c, struct error *e)
 {
     const struct cuda_driver *d = cuda_driver();

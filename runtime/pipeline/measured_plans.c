@@ -94,7 +94,7 @@ static json_t *entries_json(const struct measured_plans *p)
     return list;
 }
 
-/* Of the entries as jansson writes them, whoever wrote them. */
+/* Digest of the entries in jansson's compact format, independent of their writer. */
 void measured_digest(const json_t *list, char ret[17])
 {
     char *text = json_dumps(list, JSON_COMPACT | JSON_ENCODE_ANY | JSON_SORT_KEYS |

@@ -17,7 +17,7 @@ struct measured_plans {
     uint32_t count;
 };
 
-/* What an entry belongs to, the request's length aside, which is the mask's: a digest, in hexadecimal. */
+/* Key of an entry, a digest in hexadecimal. The length is the mask's, not the request's. */
 void measured_key(const struct mask *m, const struct target *t, const struct kernel_request *r,
                   const struct machine *machine, char ret[33]);
 /* Null where there is none. */
@@ -38,7 +38,7 @@ char *measured_text(const struct measured_plans *p, const char *identity); /* ca
 void measured_digest(const json_t *entries, char ret[17]); /* the checksum, in hexadecimal */
 
 char *measured_path(void); /* "" where there is no folder for it; caller frees */
-/* What is stored for this CPU. Nothing: 0, and *ret empty. A file that cannot be used: -1, *ret empty, one line that
-   starts with its path: for whoever can do without. */
+/* Loads the measured plans of this CPU. 0 with *ret empty if none are stored. -1 with *ret empty and a line that starts
+   with the file's path if the file cannot be used: callers may continue without. */
 int measured_load(struct measured_plans *ret, struct error *e);
 int measured_save(const struct measured_plans *p, struct error *e);

@@ -117,7 +117,7 @@ struct compilation {
     int result[ARTIFACT_MAX_TARGETS];
 };
 
-/* What stands for a binary that nobody runs. */
+/* Placeholder for a binary that is never run. */
 static struct binary no_binary(void)
 {
     static const char none[] = "none";

@@ -6,7 +6,7 @@
 #include "runtime/pipeline/measured_plans.h"
 
 /* Mask to kernel file in memory: plan, emit, compile, write. The one pipeline, used by the command
-   and the C API. `targets` are table rows; `progress` (null: none) is told each step's name. */
+   and the C API. `targets` are table rows; `progress` (null: none) receives each step's name. */
 struct compile_request {
     const struct mask *mask;
     const uint32_t *order; /* [n], in which the mask is, for the kernel file; or null */

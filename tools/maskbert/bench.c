@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* maskbert bench: the model with its mask and with a dense mask, run by turns on the same random tokens. Says
+/* maskbert bench: the model with its mask and with a dense mask, interleaved on the same random tokens. Says
    where the time goes, and the ceiling: what no mask can beat, as the rest is not attention. */
 #include "masks/base/memory.h"
 #include "model/engine/engine.h"
@@ -140,14 +140,14 @@ static double share(const struct side *s, int phase)
     return s->phase[phase] / all;
 }
 
-/* How much faster the dense model would be if attention cost nothing. */
+/* Speedup over the dense model if attention cost nothing. */
 static double ceiling_of(const struct bench *b)
 {
     const struct side *dense = b->dense.s.engine ? &b->dense : &b->mask;
     return 1 / (1 - share(dense, PHASE_ATTENTION));
 }
 
-/* Of the side whose threads ran most; 1 on a GPU. */
+/* Share of processor time of the side whose threads ran most; 1 on a GPU. */
 static double cpu_share(const struct bench *b)
 {
     const struct engine *g = b->mask.s.engine;

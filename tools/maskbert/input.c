@@ -46,7 +46,7 @@ static int fill(struct input_lines *in, FILE *from, struct error *e)
     return 0;
 }
 
-/* What was not used yet moves to the front of the block. */
+/* Moves the unused bytes to the front of the block. */
 static void drop_used(struct input_lines *in)
 {
     if (in->used < in->size)

@@ -142,7 +142,7 @@ static const struct command commands[] = {
      O(PICTURE) | O(COLUMNS) | O(ONE_LAYER) | O(ONE_HEAD) | O(LENGTH) | O(PRICED_BATCH) | O(JSON) | O(MASK) | O(RUN_TRANSFORM) |
      O(RUN_DTYPE) | O(DEVICE) | O(THREADS) | O(BATCH_TOKENS) | O(COMPAT), 1, 1, command_prune},
     {"bench", "DIR", "how fast the model is with its mask, and dense beside it",
-     "Runs both by turns on random tokens. Prints texts a second, milliseconds, the share of each phase, and the ceiling "
+     "Interleaves both on random tokens. Prints texts a second, milliseconds, the share of each phase, and the ceiling "
      "of any mask: the speedup if attention cost nothing.",
      O(MASK) | O(RUN_TRANSFORM) | O(RUN_DTYPE) | O(DEVICE) | O(THREADS) | O(BATCH) | O(LENGTH) | O(LENGTHS) |
      O(SECONDS) | O(JSON), 1, 1, command_bench},

@@ -136,7 +136,7 @@ extern const struct option_row option_rows[OPTION_COUNT];
 
 enum { MAX_ARGUMENTS = 4096 };
 
-/* As given. What was not given is zero or null, and the command has a default for it. */
+/* Options as given. Missing ones are zero or null, and the command sets their defaults. */
 struct options {
     union {
         const char *argument; /* DIR, or null */

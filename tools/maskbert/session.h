@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the commands that run a model share: the engine that the options ask for, texts from lines, and a
-   line of progress on a terminal. */
+/* Shared by the commands that run a model: the engine by the options, texts from lines, and a line of progress on a
+   terminal. */
 #pragma once
 #include "model/tasks/tasks.h"
 #include "tools/maskbert/input.h"
@@ -15,7 +15,7 @@ struct session {
     struct task_batches batches;
 };
 
-/* What the options say of the engine; the rest of *ret stays. */
+/* Sets the members of *ret that the options determine; the rest stays. */
 int session_options(const struct options *o, struct engine_options *ret, struct error *e);
 /* Loads the engine with these parts. */
 int session_open(const struct options *o, uint32_t parts, struct session *s, struct error *e);

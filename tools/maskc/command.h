@@ -35,7 +35,7 @@ void command_note(const char *text);
 int command_request(const struct options *o, const char *default_targets,
                     const struct target **target, struct compile_request *ret, struct error *e);
 
-/* What --measured asks for; without it, or where the file cannot be used, which is told, null. Caller finishes it. */
+/* Plans of --measured. Null without the option, or after a warning if the file cannot be used. Caller finishes it. */
 const struct measured_plans *command_measured(const struct options *o,
                                               struct measured_plans *ret);
 

@@ -56,7 +56,7 @@ static const struct command commands[] = {
      O(QUERY) | O(KEY) | O(VALUE) | O(GRAD) | O(SEQUENCE_LENGTHS) | O(OFFSETS) | O(SCALE) | O(DROPOUT) |
      O(SEED) | O(SAMPLES) | O(BIAS_ARRAY) | O(DIAGONALS) | O(LAYER) | O(DEVICE) | O(THREADS) | O(OUTPUT), 1, 1, command_run},
     {"bench", "MASK|FILE.mkb...", "times against our own dense kernel",
-     "Ours and dense are launched by turns, with --soft or --dropout also the same kernel without. A one-head mask "
+     "Launches ours and dense interleaved, with --soft or --dropout also the same kernel without. A one-head mask "
      "is repeated to 12 heads.",
      O(LENGTHS) | OPTIONS_MASK_ONE | O(TARGET) | O(DTYPES) | O(HEAD_DIM) | O(TRANSFORM) | O(FORWARD_ONLY) |
      O(BIAS) | OPTIONS_KEYS | O(MACHINE) | O(FAMILY) | O(BATCH) | O(PASS) | O(THREADS) | O(CLOCK) | O(DEVICE) | O(DROPOUT_MEASURED) | O(SECONDS_EACH) |
@@ -107,7 +107,7 @@ void command_note(const char *text)
     fprintf(stderr, "maskc: %s\n", text);
 }
 
-/* Is anything planned or launched for a GPU? Who works for a CPU alone does not wait for a driver. */
+/* True if something is planned or launched for a GPU. CPU commands do not wait for a driver. */
 static bool means_gpu(const struct options *o)
 {
     static const char *const words[] = {"cuda", "sm_", "compute_"};
@@ -136,7 +136,8 @@ static int load_calibration(struct options *o)
     return 0;
 }
 
-/* What the folder of the one mask says of its model. plan prints it with the plan, the other commands at once. */
+/* Reads the model's shape from the folder of the only mask. plan prints it with the plan, the other commands at
+   once. */
 static int take_model(const struct command *c, struct options *o)
 {
     struct error e = {0};

@@ -96,7 +96,7 @@ enum { OPTIONS_MAX_LENGTHS = 32, OPTIONS_MAX_ARGUMENTS = 64 };
 extern const struct option_row option_rows[OPTION_COUNT];
 extern const char *const option_titles[];
 
-/* As given; what was not given is zero or null (layer: -1), and its default is the command's. */
+/* Options as given. Missing ones are zero or null (layer: -1), and the command sets their defaults. */
 struct options {
     const char *argument[OPTIONS_MAX_ARGUMENTS]; /* MASK, FILE.mkb, list|clear */
     uint32_t n_arguments;
@@ -142,7 +142,7 @@ struct options {
     bool measured;
 };
 
-/* What the options say of the mask named `name`, at length n (0: its own). */
+/* Request by the options for the mask named `name`, at length n (0: its own). */
 struct mask_request options_mask_request(const struct options *o, const char *name, uint32_t n);
 
 /* The mask named `name` as the options say, at length n (0: its own). A one-head mask is repeated to

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What is going on, on one line of stderr that is overwritten: for a person at a terminal; into a
-   file or a pipe nothing is written. */
+/* Progress on one line of stderr that is overwritten, only on a terminal: nothing is written to a
+   file or a pipe. */
 #pragma once
 
 void progress_show(const char *what);

@@ -17,8 +17,8 @@ struct contender {
         own; /* by the time of this thread: one thread's launches on a machine that others use */
 };
 
-/* Of n <= ROUNDS_CONTENDERS, as many rounds as `seconds` for all allow, times in seconds[],
-   ascending. Returns how many, 0 with *e set. */
+/* Times n <= ROUNDS_CONTENDERS contenders in as many rounds as `seconds` for all allow, into their seconds[],
+   ascending. Returns the number of rounds, 0 with *e set. */
 uint32_t rounds_measure(struct contender *all, uint32_t n, bool backward, double seconds,
                         struct error *e);
 
@@ -26,7 +26,7 @@ uint32_t rounds_measure(struct contender *all, uint32_t n, bool backward, double
 double rounds_now(void);
 /* Processor time of this thread, in seconds. */
 double rounds_thread_now(void);
-/* How many launches of `seconds` each fill a round: a launch of a few microseconds is timed many at a time. */
+/* Number of launches of `seconds` each that fill a round: launches of a few microseconds are timed many together. */
 uint32_t rounds_launches(double seconds, double round);
 
 void contender_finish(struct contender *c);

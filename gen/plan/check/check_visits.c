@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the pieces of an item visit, decoded into a bitmap of its rows, where a second visit shows at once. */
+/* Decodes the visits of an item's pieces into a bitmap of its rows, and finds entries visited twice. */
 #include "gen/plan/check/checker.h"
 
 static bool see_bits(struct checker *c, uint32_t r, uint64_t word, u64 bits, uint32_t col0)

@@ -13,7 +13,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* What an algorithm was asked for, and what the library answered. */
+/* Key of a cuBLASLt plan: the product that it was made for. */
 struct plan_key { /* without holes: compared as bytes */
     uint32_t m, n, k;
     int type, type_d; /* of A and B, of D */

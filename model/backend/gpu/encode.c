@@ -22,7 +22,7 @@ static int run(const void *context, struct error *e)
     return graph_forward(&graph, e);
 }
 
-/* Who watches or measures needs the steps one by one. */
+/* Runs the steps one by one if somebody watches or measures, else by a recording. */
 static int run_or_replay(const struct op_batch *p, struct error *e)
 {
     const struct gpu_replayable all = {run, p, p->size};

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the backends cuda and emulated share: their state, weights, and the passes over a driver. */
+/* Shared by the backends cuda and emulated: their state, weights, and the passes over a driver. */
 #pragma once
 #include "model/backend/backend.h"
 #include "model/backend/gpu/driver.h"

@@ -5,7 +5,7 @@
 #include "model/backend/gpu/workspace.h"
 #include <stdlib.h>
 
-/* Of the n sequences that begin at the request's rows, in the engine's dtype: f32 first. */
+/* Gathers the means of the n sequences that begin at the request's rows, in the engine's dtype: f32 first. */
 static int gather_means(struct backend_workspace *m, const struct head_request *r,
                         struct error *e)
 {

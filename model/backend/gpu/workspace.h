@@ -22,7 +22,7 @@ enum gpu_buffer {
     BUFFER_COUNT
 };
 
-/* What a recording is made for: batches of one size run alike. */
+/* Key of a recording: batches of one size run alike. */
 struct batch_size {
     uint32_t tokens, sequences, longest;
 };

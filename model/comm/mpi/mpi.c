@@ -77,7 +77,7 @@ static int wait_both(MPI_Request request[2], double spin, double deadline)
     return r;
 }
 
-/* What goes to one rank and comes from another. */
+/* Bytes sent to one rank and received from another. */
 struct exchange {
     int to, from; /* MPI_PROC_NULL: nothing */
     const void *sent;

@@ -24,7 +24,7 @@ struct task_example {
     uint32_t golds;
 };
 
-/* How a file is read. Zeroed, or null: as the task has it. */
+/* Options for reading a file. Zeroed, or null: the task's defaults. */
 struct dataset_options {
     bool numbers; /* text, pair: labels are numbers, also where all are whole */
     bool

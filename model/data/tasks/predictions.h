@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What a model predicted for the examples of a dataset, and its files: JSONL {"id","prediction"}, a GLUE submission (index,
-   a tab, prediction), for SQuAD and MRQA also {id: text}. */
+/* Predictions of a model for the examples of a dataset, and their files: JSONL {"id","prediction"}, a GLUE submission
+   (index, a tab, prediction), for SQuAD and MRQA also {id: text}. */
 #pragma once
 #include "masks/base/text.h"
 #include "model/data/tasks/dataset.h"

@@ -78,7 +78,7 @@ static json_t *json_of_values(const double *value, uint32_t count)
     return list;
 }
 
-/* Of tokens a list for each word. */
+/* JSON of the scores; for tokens a list for each word. */
 static json_t *json_of_scores(const struct writing *w, size_t k)
 {
     const struct prediction_scores *of = &w->of[k];

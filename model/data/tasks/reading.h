@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What readers of one format share. Internal to model/data/tasks. */
+/* Shared by the readers of all formats. Internal to model/data/tasks. */
 #pragma once
 #include "model/data/tasks/dataset.h"
 

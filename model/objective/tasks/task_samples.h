@@ -31,7 +31,7 @@ struct task_samples {
     uint32_t lost; /* questions whose answer is not where the file says */
 };
 
-/* What a reader of one format needs. */
+/* Input of a reader of one format. */
 struct task_reader {
     struct task_samples *to;
     const struct objective_source *from;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What a model makes of a piece: tokens, each with its bytes of the piece. */
+/* Tokens of a piece, each with its bytes of the piece. */
 #pragma once
 #include <stdint.h>
 

@@ -37,7 +37,8 @@ int vocabulary_add(struct vocabulary *v, const char *token, size_t size, uint64_
     return 0;
 }
 
-/* What Rust's trim_end() cuts, within ASCII. No token ends in another of Unicode's blanks. */
+/* Removes the trailing whitespace that Rust's trim_end() removes, within ASCII. No token ends in
+   another of Unicode's blanks. */
 static size_t trim(const char *line, size_t size)
 {
     while (size &&

@@ -30,7 +30,7 @@ static int find(const struct bpe *b, const char *text, uint32_t size, uint32_t *
     return 0;
 }
 
-/* Of two equal merges the later one counts. */
+/* Adds a merge. The later of two equal merges counts. */
 static int add_merge(struct bpe *b, const char *first, uint32_t first_size, const char *second,
                      uint32_t second_size, struct error *e)
 {

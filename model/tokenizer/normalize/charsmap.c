@@ -84,7 +84,7 @@ static uint32_t offset_of(uint32_t unit)
     return (unit >> 10) << ((unit & 1u << 9) >> 6);
 }
 
-/* What the shortest entry that begins bytes[0, size) is replaced by; null: there is none. */
+/* Replacement of the shortest entry that is a prefix of bytes[0, size); null if there is none. */
 static const char *find(const struct charsmap *c, const char *bytes, uint32_t size)
 {
     uint32_t node = offset_of(c->unit[0]);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What Replace and Split look for: a text, or one of the few regular expressions that tokenizers of encoders use. */
+/* Patterns of Replace and Split: a text, or one of the few regular expressions that tokenizers of encoders use. */
 #pragma once
 #include "masks/base/error.h"
 #include "model/tokenizer/base/aligned.h"

@@ -89,7 +89,7 @@ static void prepend(struct normalizing *m, const char *content)
     swap(m);
 }
 
-/* What replaces a match has the source of its last character. */
+/* Replaces each match. The replacement has the source of the match's last character. */
 static void replace(struct normalizing *m, const struct expression *p, const char *content)
 {
     struct span match;

@@ -124,7 +124,7 @@ static uint32_t follow_text(const char *bytes, uint32_t size, char ret[8])
     return size + 2;
 }
 
-/* Whether every character is in the alphabet, which the symbols are so far. */
+/* True if every character is in the alphabet, which is all symbols so far. */
 static bool is_spelled(const struct vocabulary_trainer *t, const struct listed *w)
 {
     for (uint32_t at = 0, n; at < w->size; at += n) {

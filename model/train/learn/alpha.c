@@ -85,7 +85,7 @@ static float normal(struct draws *d)
     return (float)(FIRST_DEVIATION * radius * cos(2 * 3.14159265358979323846 * draw_share(d)));
 }
 
-/* What stands above the diagonal is below it, too. */
+/* Copies the entries above the diagonal to those below it. */
 static void mirror(const struct alpha_shape *s, float *alpha)
 {
     const uint64_t n = s->n, heads = (uint64_t)s->layers * s->heads;

@@ -16,7 +16,7 @@ struct alpha_shape {
     bool symmetric; /* the entries (i, j) and (j, i) are one unit, which is stored twice */
 };
 
-/* Of the model's positions. DAM_s with a border needs three at least. */
+/* Shape for the model's positions. DAM_s with a border needs at least three. */
 int alpha_shape_of(const struct learn_options *o, const struct model_config *c,
                    struct alpha_shape *ret, struct error *e);
 uint64_t alpha_head_units(const struct alpha_shape *s); /* n n, n - 2 or n */

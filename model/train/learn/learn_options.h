@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* How a mask is learned beside the model (SparseBERT, Shi et al. 2021). */
+/* Options for learning a mask together with the model (SparseBERT, Shi et al. 2021). */
 #pragma once
 #include <stdbool.h>
 #include <stdint.h>

@@ -34,7 +34,7 @@ static int make_alpha(struct learner *l, struct error *e)
     return learner_set_alpha(l, e);
 }
 
-/* What attention reads and writes. */
+/* Allocates the bias that attention reads and the gradient that it writes. */
 static int make_bias(struct learner *l, struct error *e)
 {
     const struct alpha_shape *s = &l->shape;

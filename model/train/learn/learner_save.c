@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What a run's folder holds of a mask that is learned. */
+/* Files of a learned mask in a run's folder. */
 #include "model/checkpoint/json.h"
 #include "model/mask/model_mask.h"
 #include "model/train/learn/learner.h"

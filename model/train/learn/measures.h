@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What a learned mask is like, for the log. */
+/* Statistics of a learned mask, for the log. */
 #pragma once
 #include "model/train/learn/alpha.h"
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* How far and how fast: the share of a run that is done, running means of the last steps. */
+/* Progress and speed: the finished share of a run, running means of the last steps. */
 #pragma once
 #include "model/train/run/run_setup.h"
 
@@ -11,10 +11,10 @@ struct pace {
 };
 
 void pace_keep(struct pace *p, const struct step_result *s, double flops, double seconds);
-/* Of the targets' losses. */
+/* Means of the targets' losses. */
 void pace_means(const struct pace *p, double ret[TARGETS_MOST]);
 
-/* Of a run, by steps or by time. */
+/* Progress of a run, by steps or by time. */
 double run_share(const struct run *r); /* 0 to 1 */
 bool run_is_done(const struct run *r);
 /* The learning rate of a step whose peak is `peak`. */

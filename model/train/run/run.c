@@ -208,14 +208,14 @@ static bool is_due(uint64_t every, uint64_t step)
     return every && step % every == 0;
 }
 
-/* Did the last step reach the end of an epoch? */
+/* True if the last step reached the end of an epoch. */
 static bool ends_epoch(const struct run *r)
 {
     const uint64_t place = r->facts.place, count = r->data->count;
     return r->options.task && place / count > (place - r->options.batch) / count;
 }
 
-/* What is due at the run's end is done there. */
+/* Runs the actions that are due after a step; those at the end of a run are run elsewhere. */
 static int after_step(struct loop *l, double rate, struct error *e)
 {
     struct run *r = l->run;

@@ -24,7 +24,7 @@ struct run_watch {
     void (*say)(const char *line);  /* what a person should know */
 };
 
-/* How a run ended. */
+/* Result of a run. */
 struct run_result {
     bool interrupted; /* and saved */
     uint64_t step, tokens;
@@ -34,7 +34,7 @@ struct run_result {
     bool
         evaluated; /* in this process: on the held-out samples, after the last step or before it */
     struct evaluation held_out;
-    /* Of fine-tuning: */
+    /* For fine-tuning: */
     struct task_scores dev; /* of the best step, where it was in this process */
     double best;            /* the metric that decides, at the best step */
     uint64_t best_step;

@@ -5,7 +5,7 @@
 #include "model/train/step/run_options.h"
 
 /* Writes config.json, model.safetensors in f32, tokenizer and mask into an empty folder. The model gets the heads of the
-   objective, of fine-tuning a new one with the labels of d; `say` (or null) is told what was initialised. */
+   objective, of fine-tuning a new one with the labels of d; `say` (or null) receives the list of initialised parts. */
 int run_model_write(const struct run_options *o, const char *folder,
                     const struct objective_data *d, void (*say)(const char *line),
                     struct error *e);

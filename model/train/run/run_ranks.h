@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the ranks of a run agree on. Rank 0 writes; the others read what it wrote, so RUN and DATA lie where all see
-   them. With one rank nothing is compared. */
+/* Agreement of the ranks of a run. Rank 0 writes; the others read its files, so RUN and DATA must be in folders that
+   all see. With one rank nothing is compared. */
 #pragma once
 #include "model/train/run/run_setup.h"
 
@@ -8,7 +8,7 @@ const struct comm *run_comm(const struct run *r);
 /* The rank that writes. */
 bool run_is_first(const struct run *r);
 
-/* Is there a run to go on with? As rank 0 sees it. */
+/* Sets *ret if there is a run to continue, as rank 0 sees it. */
 int run_ranks_go_on(const struct run *r, bool *ret, struct error *e);
 /* Compares r->json with rank 0's, whose threads of a mask's price all ranks take. */
 int run_ranks_compare(struct run *r, struct error *e);

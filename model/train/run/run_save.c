@@ -94,7 +94,7 @@ bool run_model_is_newest(const struct run *r)
     return !r->options.task || r->facts.best_step == r->facts.step;
 }
 
-/* What the first rank writes. */
+/* Writes the files of the first rank. */
 static int write_all(struct run *r, const struct snapshot_of *of, struct error *e)
 {
     if (snapshot_write(r->folder.path, &r->facts, of, e) < 0 ||

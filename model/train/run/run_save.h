@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What a run leaves on the disk while it goes on. */
+/* Files of a run while it continues. */
 #pragma once
 #include "model/train/run/run_setup.h"
 
@@ -9,7 +9,7 @@
 int run_save(struct run *r, struct error *e);
 /* model.safetensors and a learned mask alone: a run that was killed between the two has those of an older state. */
 int run_save_model(const struct run *r, struct error *e);
-/* Is the model that RUN holds that of the newest state? */
+/* True if the model in RUN is that of the newest state. */
 bool run_model_is_newest(const struct run *r);
 /* {"event":name,"step":..,"tokens":..} */
 int run_log_event(struct run *r, const char *name, struct error *e);

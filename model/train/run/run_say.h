@@ -11,5 +11,5 @@ void run_say_evaluation(const struct run *r, const struct evaluation *v,
 /* True after the first step, then after 1, 2, 4, 8 and 16 seconds and every 10 seconds from there on. `elapsed` counts from
    the first step; *last is the time of the last line, negative before the first. */
 bool run_line_due(double elapsed, double *last);
-/* What the run begins with. */
+/* Prints the settings at the start of the run. */
 void run_say_begin(const struct run *r);

@@ -21,7 +21,8 @@ int run_score(struct run *r, struct task_scores *ret, struct error *e)
     return 0;
 }
 
-/* What is not defined, as the correlation of constants, is the worst. */
+/* True if the score is the best so far. An undefined value, such as the correlation of constants,
+   is the worst. */
 bool run_score_is_best(struct run *r, const struct task_scores *s)
 {
     const double value = s->score[s->chief].value;

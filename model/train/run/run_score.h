@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What a run's model is worth on the task's dev file: its predictions, by the inference path, and their metrics. */
+/* Score of a run's model on the task's dev file: its predictions, by the inference path, and their metrics. */
 #pragma once
 #include "model/score/score.h"
 #include "model/train/run/run_setup.h"

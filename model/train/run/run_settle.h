@@ -9,6 +9,6 @@ bool run_has_settled(const struct run *r, const struct snapshot *s);
 uint64_t run_learning_steps(const struct run *r);
 /* Before each step: fixes the mask where it is time. */
 int run_settle(struct run *r, struct error *e);
-/* What attention of a step is predicted to take under the mask without noise that the last step began with, in seconds;
-   NaN where the step is none that asks. */
+/* Predicted seconds of attention in a step, under the mask without noise at the start of the last step. NaN in steps
+   that do not ask for it. */
 int run_price(struct run *r, double *ret, struct error *e);

@@ -195,7 +195,7 @@ static int begin_folder(struct run *r, struct error *e)
     return 0;
 }
 
-/* What the first rank writes before the others load it. */
+/* Writes the model on the first rank before the others load it. */
 static int write_model(const struct run *r, struct error *e)
 {
     if (!run_is_first(r))

@@ -18,7 +18,7 @@ struct snapshot_facts {
     char *identity;   /* gradients_identity() */
 };
 
-/* What is written. */
+/* Contents of a snapshot. */
 struct snapshot_of {
     const struct train_state *state, *alpha; /* alpha: of a mask that is learned, or null */
     const struct engine *engine;             /* for its kernel */

@@ -95,7 +95,8 @@ static void add_numerics(json_t *to, const struct run_options *o)
         set(to, "zero", json_true());
 }
 
-/* Of a run that learns no mask there are none: older runs have no such names. */
+/* Adds the options for learning a mask, only if the run learns one: older runs have no such
+   names. */
 static void add_learning(json_t *to, const struct learn_options *o)
 {
     if (o->kind == LEARN_NOTHING)
@@ -193,7 +194,7 @@ int run_options_compare(const json_t *stored, const json_t *now, struct error *e
     return 0;
 }
 
-/* Of ranks: they may have other paths to the same files, and other threads. */
+/* True for options that may differ between ranks: paths to the same files, and threads. */
 static bool is_own(const char *name)
 {
     return !strcmp(name, "model") || !strcmp(name, "data") || !strcmp(name, "snap_threads") ||

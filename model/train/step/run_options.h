@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What a run of pre-training was asked for, resolved, and as JSON: what RUN/run.json says, and what --resume compares. */
+/* Options of a run of pre-training, resolved, and as JSON: the text of RUN/run.json, and what --resume compares. */
 #pragma once
 #include "model/comm/comm.h"
 #include "model/objective/objective.h"
@@ -28,7 +28,7 @@ struct run_options {
     const struct objective *objective;        /* null: what the data are for */
     struct objective_options data_options;
 
-    /* Of fine-tuning: `data` is the task's folder. Each epoch ends with an evaluation on its dev file, and RUN holds the
+    /* For fine-tuning: `data` is the task's folder. Each epoch ends with an evaluation on its dev file, and RUN holds the
        model that was best there. */
     const struct data_task *task; /* null: pre-training */
     bool regression;
@@ -40,7 +40,7 @@ struct run_options {
     uint64_t seed;
     bool overfit; /* the first batch, over and over */
 
-    /* What does not change the result. */
+    /* Options that do not change the result. */
     uint32_t threads;
     uint64_t save_every, eval_every; /* steps; 0: at the end alone, never */
     uint32_t keep;                   /* states */
@@ -62,5 +62,5 @@ int run_options_compare(const json_t *stored, const json_t *now, struct error *e
 /* -1 with the first option that ranks do not have in common; only folders, threads and a resumed run's model may differ. */
 int run_options_same(const json_t *first, const json_t *own, struct error *e);
 
-/* Of what is compared, as 32 digits. */
+/* Hash of the compared options, as 32 digits. */
 void run_options_hash(const json_t *options, char ret[33]);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What a step computed, for other programs to check: gradients under HuggingFace's names, the batch, the loss. */
+/* Results of a step for other programs to check: gradients under HuggingFace's names, the batch, the loss. */
 #pragma once
 #include "model/train/step/trainer.h"
 

@@ -89,7 +89,7 @@ static void fill_choices(struct saved_batch *s, const struct train_batch *b,
             s->labels[k / group] = k % group;
 }
 
-/* Of each row, to [B,N]. */
+/* Copies the labels of each row to [B,N]. */
 static void fill_rows(struct saved_batch *s, const struct train_batch *b,
                       const struct train_target *t)
 {

@@ -20,7 +20,7 @@ struct saved_batch {
 };
 
 struct saved_batch saved_batch_new(const struct train_batch *b, uint32_t pad);
-/* What is added points into *s, which must outlive it. */
+/* Adds tensors that point into *s, which must outlive them. */
 void saved_batch_add(const struct saved_batch *s, const struct train_batch *b,
                      struct safetensors *to);
 void saved_batch_finish(struct saved_batch *s);

@@ -39,7 +39,7 @@ struct span shard_of(const struct train_state *s, bool whole_pieces, uint32_t ra
 
 /* ---- moving ---- */
 
-/* What is left of a count, at most a bucket. */
+/* Rest of a count, at most a bucket. */
 static uint64_t left(uint64_t count, uint64_t at)
 {
     return at >= count ? 0 : count - at < COMM_BUCKET ? count - at : COMM_BUCKET;

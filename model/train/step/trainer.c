@@ -108,7 +108,7 @@ static int run_samples(struct trainer *t, struct gradients_request *r, struct ra
     return 0;
 }
 
-/* What the parts of a range have in common. */
+/* Shared by the parts of a range. */
 struct parts {
     struct gradients_request request;
     struct range of;

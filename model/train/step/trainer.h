@@ -49,14 +49,14 @@ struct step_result {
 void trainer_begin(struct trainer *t); /* what is above its batch is set */
 void trainer_finish(struct trainer *t);
 
-/* Does the optimiser need norms of whole parameters? */
+/* True if the optimiser needs norms of whole parameters. */
 bool trainer_needs_pieces(const struct run_options *o);
 
 /* Leaves the gradients, as they were computed, in the state and the learner. */
 int trainer_step(struct trainer *t, const struct step_request *q, struct step_result *ret,
                  struct error *e);
 
-/* Of held-out data, without dropout, batches as in epoch 0 of seed 0. */
+/* Loss on held-out data, without dropout, batches as in epoch 0 of seed 0. */
 struct evaluation {
     const struct objective *objective;
     double loss;

@@ -44,7 +44,7 @@ print(picture)
 sparse = maskc.apply(exact, mask)
 
 
-# %% What a forward pass takes, by turns
+# %% Time of a forward pass, interleaved
 def seconds(m, n):
     begin = time.perf_counter()
     with torch.no_grad():

@@ -42,7 +42,7 @@ def subdivide(times):
 
 
 def save_graph(path, n, edges):
-    """What scipy.sparse.save_npz writes of the adjacency matrix."""
+    """Writes the adjacency matrix in the format of scipy.sparse.save_npz."""
     both = numpy.concatenate([edges, edges[:, ::-1]])
     numpy.savez(path, format=b"coo", shape=numpy.array([n, n]), row=both[:, 0], col=both[:, 1], data=numpy.ones(len(both), bool))
 

@@ -12,7 +12,7 @@ HERE = pathlib.Path(__file__).resolve().parent
 
 
 class Error(Exception):
-    """What maskc refused. code: 1 what was asked about does not hold, 2 bad input, 3 this machine cannot. text: one
+    """Error of maskc. code: 1 a check found it false, 2 bad input, 3 unavailable on this machine. text: one
     line that says what, and what is expected. detail: more lines, where there are."""
 
     def __init__(self, code: int, text: str):

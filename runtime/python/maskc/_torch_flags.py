@@ -26,7 +26,7 @@ def version(torch):
 
 
 def problem(torch):
-    """Why this python's torch does not serve; empty if it does."""
+    """Returns why this python's torch cannot be used; empty if it can."""
     if not torch:
         return "no torch"
     if version(torch) < OLDEST:

@@ -74,7 +74,7 @@ def transform_of(text):
 
 
 def storage_of(t):
-    """What kind of tensor of torch it is; "" for one with plain strides."""
+    """Returns the kind of a torch tensor; "" for one with plain strides."""
     if getattr(t, "is_nested", False):
         return "nested"
     if str(t.layout) != "torch.strided":

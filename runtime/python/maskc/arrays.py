@@ -83,7 +83,7 @@ def counts(values, name, size):
 
 
 def check_numbers(kernel, layer, dropout_p, seed, scale):
-    """What ctypes would cut to size without a word."""
+    """Refuses numbers that ctypes would truncate silently."""
     for name, value, most in (("layer", layer, kernel.layers), ("seed", 0 if seed is None else seed, 2 ** 64)):
         if not hasattr(value, "__index__"):
             raise TypeError(f"{name}: {value!r} is not a whole number")
@@ -131,7 +131,7 @@ def shift(array, starts, sign):
 
 
 def attention_numpy(q, k, v, kernel, layer, lengths, starts, offsets, dropout_p, seed, scale, bias, return_lse, key_lengths=None):
-    """As maskc.attention, of arrays. Threads are all cores."""
+    """Computes maskc.attention for numpy arrays, with threads on all cores."""
     import numpy
     if not isinstance(kernel, Kernel):
         check_kernel(kernel)
@@ -143,7 +143,8 @@ def attention_numpy(q, k, v, kernel, layer, lengths, starts, offsets, dropout_p,
 
 
 def attention_ordered(q, k, v, kernel, layer, lengths, starts, offsets, dropout_p, seed, scale, bias, return_lse, key_lengths):
-    """Of a kernel in another order: of arrays brought to that order, and the outputs back."""
+    """Computes attention by a kernel in another order: brings the arrays to that order, and the
+    outputs back."""
     import numpy
     check_shapes(q, k, v, kernel, False)
     check_ordered(kernel, q.shape[2], lengths, starts, offsets, key_lengths)
@@ -157,7 +158,7 @@ def attention_ordered(q, k, v, kernel, layer, lengths, starts, offsets, dropout_
 
 
 def attention_positions(q, k, v, kernel, layer, lengths, starts, offsets, dropout_p, seed, scale, bias, return_lse, key_lengths):
-    """Of arrays in the order of the kernel's positions."""
+    """Computes attention of arrays in the order of the kernel's positions."""
     import numpy
     packed = offsets is not None
     check_shapes(q, k, v, kernel, packed)

@@ -40,7 +40,7 @@ def each_head(heads, runs_of):
 
 
 def mod_runs(mod, n, heads):
-    """Of a mask_mod, asked for in pieces."""
+    """Makes runs from a mask_mod, evaluated in pieces."""
     import torch
     keys = torch.arange(n, device="cpu")
 
@@ -96,8 +96,8 @@ def block_rows(mask, h, r, blocks, n):
 
 
 def block_runs(mask, n, heads):
-    """Of a BlockMask, by token. One of a single head is asked for every head: FlexAttention shares its blocks, and calls
-    mask_mod with the head."""
+    """Makes runs from a BlockMask, by token. A BlockMask of a single head is evaluated for every
+    head: FlexAttention shares its blocks, and calls mask_mod with the head."""
     n = check_block_mask(mask, n, heads)
     partial = check_batch(mask.kv_indices, mask.kv_num_blocks)
     full = [[[]] * len(head) for head in partial]

@@ -12,7 +12,7 @@ from ._library import Error
 
 NAMES = "batch", "head"
 T = torch.Tensor
-# What may be asked of a withheld index: nothing that depends on its value.
+# Functions allowed on a withheld index: none depends on its value.
 FREE = [T.new_ones, T.new_zeros, T.new_full, T.new_empty, T.new_tensor, T.size, T.dim, T.numel, T.get_device, T.is_floating_point,
         torch.ones_like, torch.zeros_like, torch.full_like, torch.empty_like, torch.is_floating_point]
 FREE += [getattr(T, name).__get__ for name in ("device", "dtype", "shape", "ndim", "layout", "is_cuda", "is_meta", "requires_grad")]

@@ -8,13 +8,13 @@ ATTENTION = None  # of the module torch_op, which puts it here: an import statem
 
 
 def is_torch(value):
-    """Whether it is a torch tensor; torch is not imported for it."""
+    """Returns True for a torch tensor, without importing torch."""
     torch = sys.modules.get("torch")
     return torch is not None and isinstance(value, torch.Tensor)
 
 
 def torch_attention():
-    """Of the module torch_op, imported when the first tensor comes. A variable that a trace changes is not read there: torch.compile guards it."""
+    """Returns attention() of the module torch_op, imported when the first tensor comes. A variable that a trace changes is not read there: torch.compile guards it."""
     if sys.modules["torch"].compiler.is_compiling() or ATTENTION is None:
         from . import torch_op
         return torch_op.attention
@@ -52,7 +52,7 @@ class Loader(importlib.abc.Loader):
 
 
 class Finder(importlib.abc.MetaPathFinder):
-    """Of the watched modules that are not imported yet."""
+    """Finder of the watched modules that are not imported yet."""
 
     def __init__(self, names):
         self.names = names

@@ -97,7 +97,7 @@ class Kernel:
 
     @property
     def plan(self) -> str:
-        """How the mask is visited and why: what `maskc plan` prints."""
+        """The plan and its reasons, as `maskc plan` prints them."""
         return (library.LIB.maskc_plan_text(self._handle) or b"").decode()
 
     @property
@@ -111,7 +111,7 @@ class Kernel:
 
     @property
     def info(self) -> dict:
-        """What the kernel was compiled for."""
+        """The properties that the kernel was compiled for."""
         names = ("length", "heads", "kv_length", "kv_heads", "layers", "head_dim", "dtype", "transform", "dropout", "bias", "backward", "target", "device")
         return {name: getattr(self, name) for name in names} | {"bytes": len(self._data)}
 
@@ -149,7 +149,7 @@ def run_program(*arguments):
 
 
 def read_mask(mask, *options):
-    """What the program `maskc make` writes: bool, of rank 2 to 4."""
+    """Returns the array that `maskc make` writes: bool, of rank 2 to 4."""
     import numpy
     with tempfile.TemporaryDirectory(prefix="maskc-") as folder:
         path = os.path.join(folder, "mask.npy")
@@ -234,13 +234,13 @@ def as_argument(mask, n, heads, folder):
 
 
 def shape_words(n, heads):
-    """Options of the program."""
+    """Command-line options that give maskc the order."""
     return [word for option, name, value in (("-n", "n", n), ("--heads", "heads", heads)) if value is not None
             for word in (option, str(count_of(name, value)))]
 
 
 def order_words(order, folder):
-    """Options of the program."""
+    """Command-line options that give maskc the order."""
     array = order_array(order)
     if array is None:
         return []
@@ -252,7 +252,7 @@ def order_words(order, folder):
 
 def plan(mask, n: int | None = None, heads: int | None = None, *, head_dim: int = 64, dtype="float32", target: str = "cpu",
          batch: int = 1, threads: int | None = None, machine: str | None = None, json_: bool = False, order=None, hops: int | None = None):
-    """What `maskc plan` prints of a mask; nothing is compiled. json_: the same as a dict. order, hops: as compile() has them."""
+    """Returns the output of `maskc plan` for a mask, without compiling. json_: a dict instead of text. order, hops: as for compile()."""
     words = ["--dtype", DTYPES[dtype_number(dtype)], "--head-dim", str(count_of("head_dim", head_dim)),
              "--target", text_of("target", target), "--batch", str(count_of("batch", batch))]
     words += shape_words(n, heads)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What compile() and apply() take as a mask: text for the library, an array of bytes [L, H, n, n], or Runs."""
+"""Masks that compile() and apply() accept: text for the library, an array of bytes [L, H, n, n], or Runs."""
 import os
 import tempfile
 import threading
@@ -83,7 +83,8 @@ def mask_file(text):
 
 
 def dense_array(mask):
-    """Of bool or integer [n, n], [H, n, n], [L, H, n, n] of numpy or torch. A long one is not copied."""
+    """Makes runs from a bool or integer array [n, n], [H, n, n] or [L, H, n, n] of numpy or torch.
+    A long array is not copied."""
     try:
         import numpy
     except ImportError:

@@ -70,7 +70,7 @@ class Builder:
         rows, n = bits.shape
         padded = numpy.zeros((rows, n + 2), bool)
         padded[:, 1:-1] = bits
-        at = numpy.flatnonzero(padded[:, 1:] != padded[:, :-1])  # a run's begin and its end, by turns
+        at = numpy.flatnonzero(padded[:, 1:] != padded[:, :-1])  # a run's begin and its end, alternately
         self.counts.append(numpy.bincount(at[::2] // (n + 1), minlength=rows))
         self.runs.append((at % (n + 1)).astype(numpy.int32))
 
@@ -86,7 +86,7 @@ def rows_together(n):
 
 
 def from_array(array):
-    """Of a numpy bool array [L, H, n, n]; it is looked at in pieces."""
+    """Makes runs from a numpy bool array [L, H, n, n], in pieces."""
     build, n = Builder(), array.shape[-1]
     for layer in array:
         for head in layer:
@@ -96,7 +96,7 @@ def from_array(array):
 
 
 def from_sparse(matrix):
-    """Of a square matrix of scipy.sparse; entries that are stored and 0 are off."""
+    """Makes runs from a square matrix of scipy.sparse; stored zeros are off."""
     import numpy
     if len(matrix.shape) != 2 or matrix.shape[0] != matrix.shape[1] or not matrix.shape[0]:
         raise Error(2, f"mask: shape {list(matrix.shape)}; a square matrix [n, n] is expected")
@@ -113,7 +113,8 @@ def from_sparse(matrix):
 
 
 def from_blocks(blocks, size):
-    """Of a bool array [L, H, n / size, n / size] whose entries are blocks of size x size tokens."""
+    """Makes runs from a bool array [L, H, n / size, n / size] whose entries are blocks of size x
+    size tokens."""
     import numpy
     coarse = from_array(blocks)
     layers, heads, n = *blocks.shape[:2], blocks.shape[-1] * size

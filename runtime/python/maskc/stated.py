@@ -39,7 +39,7 @@ def first_line(e):
 
 
 def statement(argument, options, folder):
-    """What `maskc make` writes: text where the mask can be stated exactly, else an array."""
+    """Returns the result of `maskc make`: text if the mask can be stated exactly, else an array."""
     text, array = os.path.join(folder, "made.mask"), os.path.join(folder, "made.npy")
     try:
         run_program("make", *options, "-o", text, "--", argument)

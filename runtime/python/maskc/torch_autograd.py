@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What makes the operators maskc::forward and maskc::backward differentiable: once, in reverse mode."""
+"""Makes the operators maskc::forward and maskc::backward differentiable: once, in reverse mode."""
 import torch
 from torch._library.autograd import Info, make_autograd_impl
 from torch.autograd import forward_ad
@@ -86,7 +86,7 @@ def differentiate(arguments):
 
 
 def gradients(ctx, grad_out, _=None):
-    """Of the arguments of maskc::forward."""
+    """Gradients of the arguments of maskc::forward."""
     if grad_out is None:
         return (None,) * 12
     q, k, v, bias, out, lse, lengths, starts, offsets, seed = ctx.saved_tensors
@@ -102,7 +102,7 @@ def gradients(ctx, grad_out, _=None):
 
 
 def own_gradients(ctx, grad_out, _=None):
-    """Of the arguments of maskc::forward and the kernel."""
+    """Gradients of the arguments of maskc::forward and of the kernel."""
     return (*gradients(ctx, grad_out), None)
 
 
@@ -179,7 +179,7 @@ def attend_traced(name, arguments, sums):
 # ---- the operators themselves ----
 
 def register(op, of_duals, backward, setup_context=None):
-    """As torch.library.register_autograd, which drops tangents of forward mode: of_duals() is called where there may be some.
+    """Like torch.library.register_autograd, which drops tangents of forward mode: of_duals() is called where there may be some.
     torch.ops.maskc.forward has the gradients of attention(), and is slower."""
     plain = make_autograd_impl(op, Info(backward, setup_context))
 

@@ -20,7 +20,7 @@ MOST_COUNT = 2 ** 31 - 1
 # ---- what torch.compile and meta tensors see ----
 
 def empty_like_rows(q):
-    """As the operator makes its outputs: in memory [B, N, H, D]."""
+    """Returns an empty output like the operator's: in memory [B, N, H, D]."""
     if q.dim() == 3:
         return torch.empty(q.shape, dtype=q.dtype, device=q.device)
     b, h, n, d = q.shape
@@ -144,7 +144,7 @@ def attend_from(starts, q, k, v, kernel, layer, lengths, dropout_p, seed, scale,
 
 
 def check_moved(starts, lengths, q, k, v):
-    """What the operator itself would refuse, before rows are moved."""
+    """Refuses arguments that the operator itself would refuse, before rows are moved."""
     for name, t, shape in (("k", k, k.shape[:2] + q.shape[2:3]), ("v", v, k.shape[:2] + q.shape[2:3]), ("starts", starts, q.shape[:1]),
                            ("lengths", lengths, q.shape[:1])):
         if t.device != q.device:

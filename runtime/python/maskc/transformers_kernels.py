@@ -125,7 +125,7 @@ def traced_kernel(*arguments):
 
 
 class Traced:
-    """What attend() reads of a kernel."""
+    """Properties of a kernel that attend() reads."""
 
     def __init__(self, op):
         self._op, self._name = op, str(op)

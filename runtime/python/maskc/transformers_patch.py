@@ -15,7 +15,7 @@ CROSS = re.compile("cross_?att|encoder_attn|encoder_decoder|encdecatt", re.IGNOR
 
 
 class Override:
-    """What one attention layer attends through. It never changes: copies of a model share it."""
+    """Mask and kernels of one attention layer. It never changes: copies of a model share it."""
 
     def __init__(self, stated, layer, transform):
         self.stated, self.layer, self.transform = stated, layer, transform
@@ -26,7 +26,7 @@ class Override:
 
 
 def is_cross(name, module):
-    """Whether the layer attends to the tokens of an encoder."""
+    """Returns True if the layer attends to the tokens of an encoder."""
     return bool(getattr(module, "is_cross_attention", False) or CROSS.search(f"{name} {type(module).__name__}"))
 
 
@@ -102,7 +102,7 @@ def cover(model, modules, numbers, stated, transform, patch):
 
 
 def is_dense(model, modules):
-    """Whether the layers without another mask attend to all tokens."""
+    """Returns True if layers without another mask attend to all tokens."""
     windows = (getattr(owner, name, None) for owner in [model.config, *(module for _, module in modules)] for name in ("sliding_window", "local_attention"))
     causal = (getattr(module, name, False) for _, module in modules for name in ("is_causal", "is_decoder"))
     return not any(windows) and not any(causal)

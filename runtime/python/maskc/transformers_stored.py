@@ -40,7 +40,7 @@ class FromFile:
 
 
 class FromLayers:
-    """What each attention layer attends through: (Stated, its layer), or None for dense attention. Copies share it."""
+    """Masks of the attention layers: (Stated, its layer), or None for dense attention. Copies share it."""
 
     def __init__(self, parts):
         self.parts, self.kept = tuple(parts), None

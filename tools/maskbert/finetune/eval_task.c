@@ -74,7 +74,7 @@ static int write_best(const char *path, const struct assessment *a, struct error
     return r;
 }
 
-/* Is there a threshold to choose? */
+/* True if there is a threshold to choose. */
 static bool has_threshold(const struct assessment *a)
 {
     return a->set.labelled && a->set.task->unanswerable;

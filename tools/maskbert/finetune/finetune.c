@@ -28,7 +28,7 @@ struct tuning {
 
 /* ---- one run ---- */
 
-/* What the run's folder is worth, by the inference path: the figures of `maskbert eval`. */
+/* Evaluates the run's folder by the inference path: the figures of `maskbert eval`. */
 static int assess_run(const struct tuning *t, const struct run_options *r, struct tuned_run *to,
                       struct error *e)
 {

@@ -11,7 +11,7 @@ struct tune_grid {
     uint32_t rates, batches;
 };
 
-/* What was given, checked, and the defaults for the rest. */
+/* Checks the given options and sets the defaults of the rest. */
 int tune_options(const struct options *o, struct run_options *ret, struct tune_grid *ret_grid,
                  struct error *e);
 /* --task, --regression, --max-length, --stride, --null-threshold: what `eval` takes, too. */

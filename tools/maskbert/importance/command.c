@@ -104,7 +104,7 @@ static int show(const struct options *o, struct error *e)
     return r;
 }
 
-/* What the run kept of its way, and no more: nothing is printed. */
+/* Draws the masks that the run stored over time; prints nothing. */
 static int show_film(const struct options *o, struct error *e)
 {
     struct mask_history h;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What a learned mask looks like (SparseBERT, Figures 1 and 2). */
+/* Pictures of a learned mask (SparseBERT, Figures 1 and 2). */
 #pragma once
 #include "masks/importance.h"
 #include "model/train/snapshot/mask_history.h"

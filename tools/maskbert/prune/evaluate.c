@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the model still says with a mask: sentence vectors of the held-out lines beside those without pruning. */
+/* Effect of a mask on the model's output: sentence vectors of the held-out lines compared with those without
+   pruning. */
 #include "masks/base/memory.h"
 #include "tools/maskbert/prune/prune.h"
 #include <math.h>

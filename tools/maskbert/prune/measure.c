@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* How much each entry is worth: the mean over lines of its attention, or of how far it moves the layer's output. */
+/* Value of each entry: the mean over lines of its attention, or of its effect on the layer's output. */
 #include "masks/base/memory.h"
 #include "model/probe/output.h"
 #include "tools/maskbert/prune/prune.h"

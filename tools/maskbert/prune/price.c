@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What a mask costs here: predicted by the plan that the model's attention is compiled by, and measured. */
+/* Cost of a mask on this machine: predicted by the plan of the model's attention, and measured. */
 #include "gen/plan/plan.h"
 #include "masks/base/memory.h"
 #include "model/engine/encoder.h"

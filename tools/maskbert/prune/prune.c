@@ -158,7 +158,7 @@ static int make_dense(struct prune *p, struct error *e)
     return p->dense.mask ? 0 : -1;
 }
 
-/* As maskc: one that cannot be read is no more than worth a word. */
+/* An unreadable calibration file is only a warning, as in maskc. */
 static void load_calibration(struct prune *p)
 {
     struct error e = {0};

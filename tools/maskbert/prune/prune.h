@@ -67,6 +67,6 @@ int prune_request(const struct prune *p, struct snap_request *ret, struct error 
 /* Predicted seconds of all layers. */
 int prune_predict(const struct prune *p, const struct snap_request *r, const struct mask *m,
                   double *ret, struct error *e);
-/* Median seconds of all layers' attention launches: the masks by turns. ret [count]. */
+/* Median seconds of all layers' attention launches: the masks interleaved. ret [count]. */
 int prune_time(struct prune *p, struct attention *const *attention, uint32_t count, double *ret,
                struct error *e);

@@ -18,7 +18,7 @@ static int read_kind(const struct options *o, enum learn_kind *ret, struct error
                            o->learn_mask);
 }
 
-/* What says how to learn, with the kinds that take it. */
+/* Checks that the options of learning fit the kind. */
 static int check_learning(const struct options *o, enum learn_kind kind, struct error *e)
 {
     const bool samples = kind == LEARN_ENTRIES || kind == LEARN_DISTANCES;
@@ -116,7 +116,7 @@ static int read_numbers(const struct options *o, double rate, struct learn_optio
 {
     const double ratio = o->mask_rate_ratio_given ? o->mask_rate_ratio : 10;
     ret->scale = o->mask_scale_given ? o->mask_scale : 10;
-    /* Of c dX + lambda the ratio counts: the paper's least lambda, 1e-4, stands beside a c of 10000. */
+    /* Only the ratio of c and lambda in c dX + lambda matters: the paper's least lambda, 1e-4, goes with c = 10000. */
     ret->lambda = o->lambda_given ? o->lambda : ret->kind == LEARN_P ? 0 : 1e-8 * ret->scale;
     ret->rate = o->mask_rate_given ? o->mask_rate : ratio * rate;
     if (o->mask_rate_given && o->mask_rate_ratio_given)

@@ -36,7 +36,7 @@ static const struct objective *objective_of(const struct memory *m)
     return has_pairs(m) ? &objective_mlm_nsp : &objective_mlm;
 }
 
-/* What training would begin with: more positions, another mask, heads that are new. */
+/* Writes the model that training would start from: more positions, another mask, new heads. */
 static int write_model(struct memory *m, struct error *e)
 {
     const char *temporary = getenv("TMPDIR");

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What pretrain prints for people, on stderr: how far a run is, and how it ended. */
+/* Progress and result of pretrain for people, on stderr. */
 #pragma once
 #include "model/train/run/run.h"
 

@@ -83,7 +83,7 @@ static void places_finish(struct places *p)
     free(p->file[1]);
 }
 
-/* What MPI says of the processes must be what the launcher's variables say. */
+/* Checks that MPI and the launcher's variables agree on the processes. */
 static int check(const struct launcher *l, const struct comm *c, uint32_t size, struct error *e)
 {
     return c->size == size
@@ -118,7 +118,7 @@ static char *group_of(void)
     return text_take(&t);
 }
 
-/* Are all processes on this machine? As far as the launcher says. */
+/* True if all processes are on this machine, as far as the launcher's variables tell. */
 static bool is_local(uint32_t size)
 {
     const uint32_t local = number("LOCAL_WORLD_SIZE"), nodes = number("SLURM_STEP_NUM_NODES");

@@ -16,7 +16,7 @@ struct ranks {
 int ranks_begin(const struct options *o, struct ranks *ret, struct error *e);
 /* Prints the error where this is the first rank; returns its exit code. */
 int ranks_fail(const struct ranks *r, const struct error *e);
-/* What a run tells people: nothing but on the first rank. */
+/* Messages of a run for people: only on the first rank. */
 const struct run_watch *ranks_watch(const struct ranks *r);
 bool ranks_first(const struct ranks *r);
 void ranks_finish(const struct ranks *r);

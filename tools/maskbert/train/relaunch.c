@@ -18,7 +18,7 @@
 
 enum { MEET_SECONDS = 20, PAUSE_MS = 100, MOST_COMMAND = 1 << 17 };
 
-/* What a waiting process says of itself. */
+/* Message by which a waiting process identifies itself. */
 struct hello {
     uint64_t rank, command; /* command: the hash of its command line */
 };

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What bench measures, for its printers: table, JSON, figure. */
+/* Results of bench for its printers: table, JSON, figure. */
 #pragma once
 #include "gen/plan/plan.h"
 #include "masks/base/error.h"
@@ -29,13 +29,13 @@ struct bench_result {
 
 /* Percent of the layer's entries that are off. */
 double bench_sparsity(const struct problem *p);
-/* What is launched. */
+/* Problem that bench launches. */
 struct problem bench_problem(const struct options *o, const struct mask *m,
                              const struct kernel_request *r, uint32_t layer);
-/* As many queries and keys as the request of its mask says. */
+/* Sets the numbers of queries and keys from the request. */
 void bench_problem_lengths(struct problem *p, const struct kernel_request *r);
 
-/* What predictions are made of. */
+/* Input of predictions. */
 struct bench_prediction {
     const struct maskc_kernel *ours, *dense;
     const struct calibration *calibration; /* or null */
@@ -55,6 +55,6 @@ struct plan *bench_plan(const struct maskc_kernel *k, const struct calibration *
 void bench_say_busy(uint32_t threads, const struct bench_result *result, uint32_t count);
 void bench_print_table(const char *device, uint32_t threads, const struct bench_result *result,
                        uint32_t count);
-/* What --json prints; a new reference. */
+/* Output of --json; a new reference. */
 json_t *bench_json(const char *device, uint32_t threads, const struct bench_result *result,
                    uint32_t count);

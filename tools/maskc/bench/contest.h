@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the command bench and its measurements share. */
+/* Shared by the command bench and its measurements. */
 #pragma once
 #include "tools/maskc/bench/bench.h"
 #include "tools/maskc/bench/compile.h"

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* bench --measure-plans: the best predicted plans of a mask, compiled and timed by turns; the fastest is stored. */
+/* bench --measure-plans: the best predicted plans of a mask, compiled and timed in interleaved rounds; the fastest is stored. */
 #include "tools/maskc/bench/measure_plans.h"
 #include "masks/base/memory.h"
 #include "runtime/pipeline/measured_plans.h"
@@ -9,7 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* What is timed: plans of one mask. */
+/* Plans of one mask to time. */
 struct race {
     const struct bench_compiler *compiler;
     const struct mask *mask;
@@ -84,7 +84,7 @@ static void print(const struct race *r, const char *name, uint32_t best)
                 k == best ? ", kept" : "");
 }
 
-/* A file that cannot be used is replaced: that is told. */
+/* A file that cannot be used is replaced, with a message. */
 static int store(const struct race *r, uint32_t best, const struct machine *machine,
                  struct error *e)
 {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What is predicted of the kernels that bench measures, by the plans in their files. */
+/* Predictions for the kernels that bench measures, by the plans in their files. */
 #include "gen/key_shape.h"
 #include "masks/base/text.h"
 #include "tools/maskc/bench/bench.h"

@@ -21,7 +21,7 @@ static double of_speedup(const struct bench_result *r)
     return r->dense_predicted / r->predicted / (r->dense / r->median);
 }
 
-/* How many of these ratios are 1 but for a fifth. */
+/* Number of these ratios within 0.2 of 1. */
 static uint32_t count_within(const struct bench_result *result, uint32_t count,
                              double (*ratio)(const struct bench_result *))
 {

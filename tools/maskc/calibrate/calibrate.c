@@ -17,7 +17,7 @@
 #include <string.h>
 #include <unistd.h>
 
-/* What is measured. */
+/* Device to measure, and the cache of its kernels. */
 struct subject {
     const char *device; /* "cpu", "cuda", "cuda:1" */
     int whose;          /* CALIBRATION_CPU, or the GPU's number */
@@ -35,7 +35,7 @@ struct fitted {
     uint32_t count;
 };
 
-/* Of rates that the table's row has within others: where the fit begins. */
+/* Starting values of the fit for rates that the table's row includes in others. */
 static const double guess[RATES] = {[RATE_LOOP] = 2e-7, [RATE_EXPOSED] = 3e-11};
 static void fit_pass(struct fitted *f, enum machine_pass pass)
 {
@@ -76,7 +76,7 @@ static int fit_row(struct fitted *f, double seconds, struct error *e)
     return 0;
 }
 
-/* ---- what is told ---- */
+/* ---- output ---- */
 
 static double error_of(const struct fitted *f, uint32_t probe, int pass)
 {
@@ -131,7 +131,7 @@ static void print_rates(const struct fitted *f)
                pass + 1 < PASSES ? "," : "\n");
 }
 
-/* As gen/cost/machines.c has it. */
+/* Prints the row in the format of gen/cost/machines.c. */
 static void print_row(const struct machine *m, const char *name)
 {
     enum { LINE = 10 }; /* rates in a line */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What one core of this CPU can do at most, by loops that do nothing else. */
+/* Peak rates of one core of this CPU, measured by loops that do nothing else. */
 #pragma once
 #include "runtime/pipeline/calibration.h"
 

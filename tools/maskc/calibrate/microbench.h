@@ -39,9 +39,8 @@ double microbench_seconds(const struct microbench *l);
 int microbench_time(struct microbench *l, struct maskc_kernel *k, uint32_t batch,
                     double seconds[PASSES], struct error *e);
 
-/* Whether one phase of the kernel makes all gradients. */
-/* What a forward launch of all the CPU's threads takes longer than its share of one thread's: seconds, by the clock on the
-   wall; 0 where there is one. */
+/* Extra wall-clock seconds of a forward launch on all CPU threads over one thread's time divided by the threads; 0 with
+   one thread. */
 int microbench_wake(struct microbench *l, struct maskc_kernel *k, double *ret, struct error *e);
-
+/* True if one phase of the kernel makes all gradients. */
 bool microbench_shares_gradients(const struct maskc_kernel *k);

@@ -52,7 +52,7 @@ static const struct probe cpu_probes[] = {
     {"logsparse", 1024, AS_IT_IS},
     {"longformer", 1024, AS_IT_IS},
     {"blockbert-3", 1024, AS_IT_IS},
-    /* what goes by entry and what by element of a row is told apart by other head dimensions */
+    /* what goes by entry and what by element of a row is distinguished by other head dimensions */
     {"dense", 128, TILES, .head_dim = 32},
     {"dense", 512, TILES, .head_dim = 32},
     {"blocks(4)", 128, TILES, .head_dim = 32},

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What is measured: masks and lengths that between them do all that plans count. */
+/* Probes: masks and lengths that together contain every unit of work that plans count. */
 #pragma once
 #include "gen/plan/plan.h"
 #include <stdbool.h>
 
-/* What a probe's plan shall favour, whatever is thought of prices so far. */
+/* Kind of piece that a probe's plan favours, regardless of current prices. */
 enum favour { AS_IT_IS, TILES, LINES, GATHERS, ROWS, MIXED };
 
 struct probe {

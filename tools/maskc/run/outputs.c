@@ -18,7 +18,7 @@ static int save(const char *folder, const char *name, uint32_t rank, const uint6
     return code;
 }
 
-/* What a tensor is written as, and the given array that has its shape. */
+/* Name in the file of an output tensor, its values, and the given array that has its shape. */
 struct output {
     const char *name;
     const double *from;

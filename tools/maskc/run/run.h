@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What maskc run reads and writes: .npy files. */
+/* Input and output of maskc run: .npy files. */
 #pragma once
 #include "masks/base/file.h"
 #include "masks/npy.h"

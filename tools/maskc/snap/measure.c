@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* maskc snap --measure: masks of several kinds that keep as much, compiled and timed by turns, as bench does. */
+/* maskc snap --measure: masks of several kinds that keep as much, compiled and timed in interleaved rounds, as bench does. */
 #include "masks/base/memory.h"
 #include "runtime/base/cache.h"
 #include "tools/maskc/bench/compile.h"

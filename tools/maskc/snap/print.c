@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What maskc snap found, for people and for scripts. */
+/* Results of maskc snap, for people and for scripts. */
 #include "tools/maskc/command.h"
 #include "tools/maskc/snap/task.h"
 #include <math.h>

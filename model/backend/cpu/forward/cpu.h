@@ -12,7 +12,7 @@ struct backend_state {
     struct pool kept; /* other weights */
 };
 
-/* Whether the panels of cpu_batch.h know these layers; others go through model/graph. */
+/* True if the panels of cpu_batch.h support these layers; others go through model/graph. */
 bool cpu_fuses(const struct arch *a);
 
 int cpu_encode(const struct encode_request *r, struct error *e);

@@ -22,7 +22,7 @@ enum product_id {
     PRODUCT_COUNT
 };
 
-/* What the forward pass does beside where a backward pass may follow: it fills a tape and drops out. */
+/* Extra input of the forward pass in training: it fills a tape and applies dropout. */
 struct training {
     const struct cpu_train_ops *ops;
     const struct row_place *place; /* [tokens] */

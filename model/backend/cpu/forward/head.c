@@ -45,7 +45,7 @@ static void write_mean(const struct engine *g, const struct engine_workspace *w,
         ret[k] /= (float)rows;
 }
 
-/* Of the sequences that begin at the request's rows. */
+/* Gathers the means of the sequences that begin at the request's rows. */
 static void gather_means(const struct head_request *r, uint8_t *to)
 {
     const struct engine *g = r->engine;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What a panel goes through between two attentions: output, LayerNorm, feed forward, LayerNorm, and the
-   next layer's projection. In training with dropout, and with a tape that is filled. */
+/* Steps of a panel between two attentions: output, LayerNorm, feed forward, LayerNorm, and the next layer's projection.
+   In training with dropout, and with a tape that is filled. */
 #include "model/arch/arch.h"
 #include "model/backend/cpu/forward/cpu_batch.h"
 #include <omp.h>

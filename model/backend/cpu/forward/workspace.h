@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the CPU's passes work in. Buffers grow with the largest batch. */
+/* Workspace of the CPU's passes. Buffers grow with the largest batch. */
 #pragma once
 #include "model/backend/cpu/forward/cpu.h"
 #include "model/base/buffer.h"

@@ -37,7 +37,7 @@ const struct product *product_find(struct matmul *m, const struct linear *l,
 uint64_t product_widened_bytes(const struct matmul *m, const struct linear_shape *shape,
                                uint32_t rows);
 
-/* What one thread needs to run products; zeroed: empty. */
+/* Memory of one thread for products; zeroed: empty. */
 struct product_workspace {
     void *stream, *scratch;
     size_t scratch_bytes;
@@ -66,7 +66,7 @@ uint64_t matmul_weights_bytes(const struct matmul *m);
 int matmul_repack(struct matmul *m, const struct linear *l, const struct weight_view *weight,
                   const float *bias, struct error *e);
 
-/* Does a list of weight gradients, divided among the threads by blocks of dW. Sums go over GRADIENT_ROWS rows at a time, in order:
+/* Computes a list of weight gradients, divided among the threads by blocks of dW. Sums go over GRADIENT_ROWS rows at a time, in order:
    the same bits for any number of threads, and for a batch cut at a multiple of GRADIENT_ROWS. */
 enum { GRADIENT_ROWS = 512 };
 uint64_t matmul_gradient_bytes(uint32_t threads); /* that it works in, but for the library's */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the files behind matmul.h share where oneDNN does the products. */
+/* Shared by the files behind matmul.h when oneDNN does the products. */
 #pragma once
 #include "model/backend/cpu/matmul/matmul.h"
 #include "model/backend/cpu/matmul/onednn.h"

@@ -11,7 +11,7 @@
 
 enum { BLOCK_OUT = 128, BLOCK_IN = 512, BLOCK_STEP = 16, ROW_STEP = 32 };
 
-/* What a product is made for. */
+/* Key of a product of oneDNN. */
 struct gradient_shape {
     uint32_t out, in, rows; /* of the block */
     enum element type;
@@ -127,7 +127,7 @@ struct blocks {
     uint32_t count, capacity;
 };
 
-/* What one thread works in. */
+/* Workspace of one thread. */
 struct gradient_workspace {
     dnnl_stream_t stream;
     void *scratch, *dy, *x;

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What training does row by row on the CPU beside the matrix products: dropout, LayerNorm, the activation, and their
+/* Row operations of training on the CPU besides the matrix products: dropout, LayerNorm, the activation, and their
    gradients; the loss of the words. train_ops_*.c are compiled for each level of x86-64, as encoder_ops_level.c is. All are single-threaded; sums over rows go row by row, in order. Arrays are [rows, size], contiguous. bf16
    numbers are uint16_t, rounded to nearest even. */
 #pragma once
 #include "model/backend/cpu/ops/row_level.h"
 #include "model/ops/linear.h"
 
-/* Whose row it is: what its dropout is a function of. */
+/* Row that dropout is drawn for. */
 struct row_place {
     uint32_t sample, position;
 };

@@ -86,7 +86,7 @@ void train_norm_bf16(const struct norm *n, uint32_t rows, float *x, const uint16
 
 /* ---- gradient ---- */
 
-/* What a row's gradient needs of all its columns: means of g = dy gain, and of g normalised. */
+/* Sums over all columns that a row's gradient needs: means of g = dy gain, and of g normalised. */
 struct means {
     float g, g_normalised;
 };

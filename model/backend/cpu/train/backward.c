@@ -192,7 +192,7 @@ static void add_projection_bias(const struct cpu_batch *p, uint32_t layer, const
     }
 }
 
-/* Of all that comes after attention. */
+/* Adds the gradients of the biases and norms after attention. */
 static void add_rest(const struct cpu_batch *p, uint32_t layer)
 {
     const struct model_config *m = &p->g->config;
@@ -248,7 +248,7 @@ int backward_attention(const struct cpu_batch *p, uint32_t layer, struct error *
     return 0;
 }
 
-/* What the tape has no more. The last layer's is still there. */
+/* Computes the parts of the tape that were not kept. The last layer's are still there. */
 static int recompute(const struct cpu_batch *p, uint32_t layer, struct error *e)
 {
     const enum recompute level = p->training->backward->request->recompute;

@@ -40,7 +40,7 @@ struct label_arrays {
     float *x, *dx;         /* [rows, H]; x: what the linear to the labels reads */
     double *logits;        /* [rows, labels], then their gradient */
     struct norm_tape norm; /* of heads that share their first half; else null */
-    /* Of pooled rows; null where there are none. */
+    /* Pooled rows; null if there are none. */
     void *gathered, *d_pre; /* [rows, H] */
     float *pre;             /* [rows, H]: before the pooler's activation */
 };

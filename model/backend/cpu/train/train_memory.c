@@ -28,7 +28,7 @@ static uint64_t rows_of(const struct gradients_sizes *s)
     return s->tokens + (uint64_t)PRODUCT_ROWS_BEYOND;
 }
 
-/* What an array's element is. */
+/* Takes an array of the engine's element type. */
 static void *take(const struct engine *g, struct arena *a, uint64_t elements)
 {
     return arena_take(a, elements * element_bytes(g->dtype));

@@ -94,7 +94,7 @@ def finish_bars(axes, d):
 # ---- times of maskc bench ----
 
 def setting(d):
-    """What all results share."""
+    """Describes the settings that all results share."""
     words = []
     for name, form in (("heads", "{} heads"), ("head_dim", "head dimension {}"), ("batch", "batch {}")):
         found = {getattr(r, name) for r in d.results}

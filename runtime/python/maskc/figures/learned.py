@@ -94,7 +94,7 @@ def draw_distances(axes, by_distance):
 
 
 def draw_rows(axes, mean):
-    """How much the first and the last token see of each key."""
+    """Draws the mean probabilities of the first and the last token for each key."""
     for k, (row, name) in enumerate(((mean[0], "first ([CLS])"), (mean[-1], "last"))):
         axes.plot(range(len(row)), row, color=paper.colour(k), linestyle=("-", "--")[k], label=name)
     plain_axes(axes, "queries at the ends", "key j", "mean P")
