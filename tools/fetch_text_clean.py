@@ -67,7 +67,7 @@ def text_paragraphs(text):
         yield BLANKS.sub(" ", re.sub(r"[`*]+|\b_+|_+\b", "", line)).strip()
 
 
-# ---- What is prose.
+# ---- Recognition of prose.
 USUAL = frozenset(
     "the of and to in a is that for it as was with be by on not he i this are or his from at which but have an had they you "
     "were their one all we can her has there been if more when will would who so no out up into than them some could do "
@@ -138,7 +138,7 @@ def sentences(paragraph):
 
 # ---- Package descriptions.
 def description_parts(field):
-    """Of a Description field: the short line, and the paragraphs; lists and what is set off are left out."""
+    """Returns the short line and the paragraphs of a Description field; lists and indented text are left out."""
     short, *rest = field.split("\n")
     parts, current = [], []
     for line in rest + [" ."]:

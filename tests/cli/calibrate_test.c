@@ -14,7 +14,7 @@
 static char path[4096];  /* of the stored calibration */
 static char fakes[4096]; /* the folder of the driver and the compiler */
 
-/* What plan says that it was made for. */
+/* Checks the machine that plan's output names. */
 static void check_machine(const char *options, const char *expected, bool whole)
 {
     char line[256];

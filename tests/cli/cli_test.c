@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The command line where all goes well: what is printed and what is written; and that a wrong kernel is told
+/* The command line where all goes well: what is printed and what is written; and that a wrong kernel is reported
    so. failures_test.c has what goes wrong. */
 #include "tests/cli/fixtures.h"
 #include "tests/cli/shell.h"
@@ -149,7 +149,7 @@ static void test_family(void **state)
     outcome_finish(&help);
 }
 
-/* What is predicted of dense is what its own plan says; a sparse mask's is less. */
+/* bench predicts for dense what dense's own plan reports, and less for a sparse mask. */
 static void test_bench_predicts_dense(void **state)
 {
     (void)state;
@@ -238,7 +238,7 @@ static void test_bias(void **state)
     free(b);
 }
 
-/* A kernel that is wrong is told so. The wrong one comes from templates whose Philox has another
+/* A wrong kernel is reported. The wrong one comes from templates whose Philox has another
    constant: what does not drop out still holds. */
 static void test_wrong_kernel(void **state)
 {

@@ -166,7 +166,7 @@ class CommandTest(unittest.TestCase):
         self.assertIn("- **crash n=16 f32 D=64**: killed by SIGKILL", table)
 
     def interrupted(self, folder, number):
-        """What is on the disk after a call was ended by a signal, and the output of the next one."""
+        """Returns the files on disk after a signal ended a call, and the output of the next call."""
         more = environment_of(folder, LOG=f"{folder}/log", SECONDS_OF_VERIFY=".3")
         command = command_of(folder, *self.ARGUMENTS, "--masks", "a", "b", "c")
         with subprocess.Popen(command, env=more, stdout=subprocess.DEVNULL) as child:

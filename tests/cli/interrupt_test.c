@@ -51,7 +51,7 @@ int main(int count, char **argument)
     const struct CMUnitTest tests[] = {cmocka_unit_test(test_interrupt)};
     if (count != 2)
         return 1;
-    /* Whoever runs the tests in the background may have them ignored. */
+    /* A shell ignores SIGINT for tests that it runs in the background. */
     signal(SIGINT, SIG_DFL);
     signal(SIGTERM, SIG_DFL);
     signal(SIGHUP, SIG_DFL);

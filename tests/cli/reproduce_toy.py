@@ -32,7 +32,7 @@ def write_text(path):
 
 
 def row_result(mlm, sparsity=50.0, seed=0, **more):
-    """What Dam.row() gives."""
+    """Fakes the result of Dam.row()."""
     times = {"median_s": 1e-3, "dense_s": 2e-3, "speedup": 2.0}
     return {"label": "x", "group": "dense", "seed": seed, "steps": 4, "tokens": 1000, "step_s": 0.01, "train_mlm": mlm, "mlm": mlm,
             "perplexity": 1.0, "accuracy": 0.25, "active": 100, "sparsity": sparsity, "empty_rows": 0, "lowering": "tiles",
@@ -40,7 +40,7 @@ def row_result(mlm, sparsity=50.0, seed=0, **more):
 
 
 def learned_result(diagonal, near, rest=0.5, seed=0, plateau=False):
-    """What Dam.learn() gives of P, and whether it sits on the plateau."""
+    """Fakes Dam.learn(): P, and whether training is on the plateau."""
     P = {kind: {"mean": mean, "deviation": 0.0, "entries": count} for kind, mean, count in
          (("diagonal", diagonal, 126), ("distance 1", near, 250), ("distance 2", near, 248), ("special", 0.6, 508), ("rest", rest, 15252))}
     return {"P": P, "seed": seed, "steps": 4, "tokens": 1000, "mlm": 2.0, "own_mlm": 2.0, "plateau": plateau}

@@ -82,7 +82,7 @@ static void check_structure(const char *mask, const char *expected)
     json_decref(all);
 }
 
-/* A mask's counts, and its structure where one is told, from its text and from the array that `make` writes. */
+/* A mask's counts, and its structure where one is printed, from its text and from the array that `make` writes. */
 static void check_both(const char *mask, int64_t least, int64_t most, double sparsity,
                        const char *structure)
 {
@@ -145,7 +145,7 @@ static void test_round_trip(void **state)
     }
 }
 
-/* What show prints as text, and its places in JSON. */
+/* Group counts that show prints as text, and their keys in JSON. */
 static void test_groups(void **state)
 {
     (void)state;

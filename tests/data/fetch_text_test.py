@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""What tools/fetch-text drops and keeps, on texts of our own and a package of our own: no network. Closes with cmocka's
+"""Text that tools/fetch-text drops and keeps, on texts of our own and a package of our own: no network. Closes with cmocka's
 lines, so that tools/count_tests adds it up."""
 import contextlib
 import importlib.machinery

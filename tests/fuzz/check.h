@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What every fuzz target holds of whatever a reader lets through. A broken promise aborts. */
+/* Invariants of everything a reader accepts, shared by the fuzz targets. A violation aborts. */
 #pragma once
 #include "masks/base/error.h"
 #include "masks/mask.h"

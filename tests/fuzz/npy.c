@@ -5,7 +5,7 @@
 #include <math.h>
 #include <stdlib.h>
 
-/* What is read must be what importance.h promises. */
+/* Checks that an accepted file holds what importance.h promises. */
 static void read_importance(const struct array_file *a, const struct mask_request *r)
 {
     struct importance p = {0};

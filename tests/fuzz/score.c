@@ -68,7 +68,7 @@ static void check_same(const struct dataset *d, const struct predictions *a,
     }
 }
 
-/* What is written reads back equal. */
+/* Checks that written predictions read back equal. */
 static void check_written(const struct dataset *d, const struct predictions *p,
                           const char *path)
 {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Whatever the analysis finds is never wrong, on random unions of structures and on noise. */
+/* Everything the analysis finds is correct on random unions of structures and on noise. */
 #include "masks/analysis/analysis.h"
 #include "tests/masks/help.h"
 #include <stdlib.h>
@@ -68,7 +68,7 @@ static void check_facts(const struct pattern *p, const struct analysis *a)
     check_global(p, a->global_columns, a->n_global_columns, false);
 }
 
-/* What the terms say together, whether that is all of the mask or not. */
+/* Entries of all terms together, even where they are not the whole mask. */
 static char *all_terms(const struct analysis *a)
 {
     struct text out = {0};

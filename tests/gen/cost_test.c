@@ -110,7 +110,7 @@ static void test_recovery(void **state)
     assert_true(worst_error(row, m->rate[PASS_FORWARD]) > 0.5);
     double rms = fit_rates(row, ROWS, m->rate[PASS_FORWARD], found);
     assert_true(rms < 0.02 && worst_error(row, found) < 0.05);
-    /* What the rows are mostly made of is found for itself. */
+    /* The fit recovers the rates that dominate the rows. */
     assert_true(fabs(found[RATE_ITEM] / rate[RATE_ITEM] - 1) < 0.1);
     assert_true(fabs(found[RATE_ROW_ITEM] / rate[RATE_ROW_ITEM] - 1) < 0.1);
 }

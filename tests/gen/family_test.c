@@ -209,7 +209,7 @@ static void test_hopper(void **state)
     source_destroy(s);
 }
 
-/* What the kernels of cuda_hopper do not take. */
+/* Requests that the kernels of cuda_hopper refuse. */
 static void test_hopper_refuses(void **state)
 {
     (void)state;

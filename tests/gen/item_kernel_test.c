@@ -52,7 +52,7 @@ static void must_fit(const struct one *o, u32 kernel, bool fits)
     assert_int_equal(item_kernel_fits(&o->kernels, kernel, &o->tables, &o->item), fits);
 }
 
-/* What a kernel does not do: a second piece, a row that is split or merged, another kind, more columns. */
+/* Conditions that disqualify a kernel: a second piece, a split or merged row, another kind, more columns. */
 static void check_conditions(const struct one *right, u32 kernel)
 {
     struct one o = *right;
@@ -155,7 +155,7 @@ static struct mask *load(const char *name)
     return m;
 }
 
-/* How many items of the forward plan take the kernel. */
+/* Number of the forward plan's items that use the kernel. */
 static uint32_t items_of(const char *mask, const char *target, const struct kernel_request *r,
                          enum abi_item_kernel kernel)
 {

@@ -46,7 +46,7 @@ static struct machine random_machine(struct random *r, const struct target *t,
     return m;
 }
 
-/* What a plan points to. */
+/* Structures that a plan points to. */
 struct setting {
     struct target target;
     struct machine machine;
@@ -70,7 +70,7 @@ static struct plan *random_plan(struct random *r, const struct mask *m, struct s
     return p;
 }
 
-/* What calibration fits on a GPU is what is predicted, part by part. */
+/* Predictions on a GPU equal the figures that calibration fits, part by part. */
 static void check_parts(const struct plan *p)
 {
     const struct price *x = &p->price[PASS_FORWARD];
@@ -98,7 +98,7 @@ static void check_summary(const struct plan *p, const struct mask *m)
     assert_true(ours >= plan_floor(p, true, 0, 2, 3));
 }
 
-/* How often the largest cost is quartered until this one is as dear. */
+/* Number of times the largest cost must be quartered to reach this cost. */
 static u32 quarterings(u32 cost, u32 largest)
 {
     u32 times = 0;
@@ -267,7 +267,7 @@ static void test_damage(void **state)
         assert_true(hits[k] > 0); /* every table was damaged at least once */
 }
 
-/* What no bit of those tables says: work lists, `uses`, `max_cols`, another mask. */
+/* Damage outside the tables' bits: work lists, `uses`, `max_cols`, another mask. */
 static void test_damaged_lists(void **state)
 {
     (void)state;

@@ -75,7 +75,7 @@ static void test_never_dearer(void **state)
         }
 }
 
-/* The backward pass's share of what the own prices alone come to. */
+/* The backward pass's share of the cost by the target's own prices only. */
 static double share(const char *name, uint32_t n, uint32_t row, bool backward)
 {
     const struct plan_options plain = {.plain = true}, best = {0};

@@ -141,7 +141,7 @@ static void test_random_layers(void **state)
     }
 }
 
-/* What cannot be stated leaves the text alone and names the way out. */
+/* A refusal leaves the text unchanged and names the alternative. */
 static void test_refusal(void **state)
 {
     (void)state;

@@ -158,7 +158,7 @@ static void the_learned_mask_has_its_border_and_distances_at_every_length(void *
     }
 }
 
-/* What masks/README.md says of the masks that are not in the papers' tables. */
+/* masks/README.md has the right counts of the masks that are not in the papers' tables. */
 static void other_counts_are_the_readmes(void **unused)
 {
     (void)unused;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the tests of masks share: masks from one line, refusals from one line, small files. */
+/* Shared by the tests of masks: masks and refusals from one line, small files. */
 #pragma once
 
 #include "masks/base/file.h"

@@ -20,7 +20,7 @@ static struct importance read(struct mask_request r)
     return p;
 }
 
-/* What the test's arrays hold. */
+/* Value of an entry in the test's arrays. */
 static double value_of(uint32_t l, uint32_t h, uint32_t i, uint32_t j)
 {
     return (l * 7 + h * 5 + i * 3 + j) % 4;

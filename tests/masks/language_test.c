@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the mask language refuses and how it says so, and what the statements of a file mean. */
+/* Refusals of the mask language, their messages, and the meaning of a file's statements. */
 #include "tests/masks/help.h"
 #include <string.h>
 

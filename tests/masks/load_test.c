@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What a MASK argument is taken for, and the options that all kinds share. */
+/* Interpretation of a MASK argument, and the options that all kinds share. */
 #include "masks/write.h"
 #include "tests/masks/help.h"
 #include <stdio.h>

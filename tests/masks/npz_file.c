@@ -22,7 +22,7 @@ static uint32_t checksum(const uint8_t *bytes, uint64_t size)
     return ~crc;
 }
 
-/* What the local header and the directory share: version to lengths of name and extra field. */
+/* Fields common to the local header and the directory: version to lengths of name and extra field. */
 static void add_facts(struct text *t, bool deflated, uint32_t crc, uint64_t packed,
                       uint64_t size, uint64_t name)
 {

@@ -17,7 +17,7 @@
 
 #include <cmocka.h>
 
-/* What is said later in an object counts. */
+/* A later value of the same key in an object wins. */
 static const char config[] =
     "{\"architectures\": [\"BertModel\"], \"model_type\": \"bert\", \"vocab_size\": 13, "
     "\"hidden_size\": 8, \"num_hidden_layers\": 2, \"num_attention_heads\": 2, "

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What only the GPU that is none can tell: what cuBLASLt was asked for, what was recorded as a graph and
-   replayed, and what is left after each call has failed once. */
+/* Observations of the mock GPU: the requests to cuBLASLt, the calls recorded as a graph and
+   replayed, and the allocations left after each call has failed once. */
 #include "model/engine/heads.h"
 #include "tests/model/device_subject.h"
 #include <setjmp.h>
@@ -125,7 +125,7 @@ static bool live(struct error *e)
     return ok;
 }
 
-/* Whichever call fails, one line says which, and nothing is kept. */
+/* Each failing call is reported in one line that names it, and nothing stays allocated. */
 static void each_failure_leaves_nothing(void **unused)
 {
     (void)unused;
@@ -144,7 +144,7 @@ static void each_failure_leaves_nothing(void **unused)
         device_fake->fail_at = k;
         bool ok = live(&e);
         device_fake->fail_at = 0;
-        /* What only gives back, or looks for something better, may fail unheard. */
+        /* Calls that only release, or look for a faster choice, may fail silently. */
         told += !ok;
         if (!ok && (e.kind != ERROR_UNAVAILABLE || strchr(e.text, '\n') || !e.text[0]))
             fail_msg("call %d, %s: %d '%s'", k, device_fake->failed, (int)e.kind, e.text);

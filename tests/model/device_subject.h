@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Engines on the device that a run of device_test is about; and where that is the GPU that is none, the
+/* Engines on the device that a run of device_test is about; and where that is the mock GPU, the
    kernels it runs: in the emulation, those of one engine at a time. */
 #pragma once
 #include "tests/model/fake_gpu.h"
@@ -29,5 +29,5 @@ void device_end_fake(void);
 /* A case on the device against float64, thrice where batches are recorded. */
 void device_check(const struct bert_case *c, enum element dtype, double worst, double rms);
 
-/* What is asked of the fake alone (device_fake_test.c); how many failed. */
+/* Runs the tests of the mock GPU (device_fake_test.c). Returns the number of failures. */
 int device_run_fake_tests(void);

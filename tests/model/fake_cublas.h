@@ -4,7 +4,7 @@
 
 enum { NOT_SUPPORTED = 15, WORKSPACE = 32 << 20 };
 
-/* What belongs together: sizes, types, leading dimensions. */
+/* True if sizes, types and leading dimensions agree. */
 static bool fits(const struct lt_desc *desc, const struct lt_layout *a,
                  const struct lt_layout *b, const struct lt_layout *c,
                  const struct lt_layout *d)

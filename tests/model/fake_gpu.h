@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A GPU that is none (fake_gpu.c: libcuda.so.1 and cuBLASLt in one file): what it keeps count of, and the
+/* A mock GPU (fake_gpu.c: libcuda.so.1 and cuBLASLt in one file): what it keeps count of, and the
    test's own function that runs a kernel. Its symbol is `fake_gpu`. */
 #pragma once
 #include <stddef.h>

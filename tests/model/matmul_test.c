@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What training asks of the CPU's products beyond inference: weights packed again, from any strides, and weight
+/* CPU products that training needs beyond inference: weights packed again, from any strides, and weight
    gradients, against float64. */
 #include "model/backend/cpu/matmul/matmul_engine.h"
 #include <math.h>
@@ -206,7 +206,7 @@ static float *multiply(const struct linear *l)
     return y;
 }
 
-/* What a product multiplies with. */
+/* The value rounded to the type, as the product multiplies with it. */
 static double weight_of(enum element type, float value)
 {
     uint16_t half;

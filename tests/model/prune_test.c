@@ -47,7 +47,7 @@ static void make_model(void)
     run(NULL, "init --size 2x16x4 --vocab vocab.txt --positions 32 --seed 5 --std .5 -o made");
 }
 
-/* What is pruned is a mask that the model takes; all attention falls on all entries. */
+/* Pruning gives a mask that the model accepts; all entries hold all attention. */
 static void percentages_are_kept(void **state)
 {
     (void)state;

@@ -96,7 +96,7 @@ class Server:
 # ---- clients ----
 
 class Load:
-    """What well-behaved clients saw."""
+    """Requests of well-behaved clients, with their times, wrong answers and refusals."""
 
     def __init__(self, server, texts, vectors, deadline):
         self.server, self.texts, self.vectors, self.deadline = server, texts, vectors, deadline
@@ -242,7 +242,7 @@ def check_contents(server, fails):
 
 
 def check_slow(server, fails):
-    """A client that sends a byte a second is told 408 and cut off."""
+    """A client that sends a byte a second receives 408 and is cut off."""
     s = connect(server.port)
     s.sendall(b"POST /embed HTTP/1.1\r\nHost: x\r\nContent-Length: 100\r\n\r\n")
     begin = time.monotonic()

@@ -270,7 +270,7 @@ FASTER = 5  # times the library, both on one thread: what is promised; 20 are me
 
 
 def speed(program, folder, path, tokenizer, lines):
-    """Medians of 5 by turns: the library on one thread in one batch, the program with its start. Is it too slow?"""
+    """Medians of 5 interleaved runs: the library on one thread in one batch, the program with its start. Is it too slow?"""
     os.environ["TOKENIZERS_PARALLELISM"] = "false"
     texts = [line.decode("utf-8", "replace") for line in lines]
     size = sum(map(len, lines)) / 1e6

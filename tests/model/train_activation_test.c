@@ -173,7 +173,7 @@ static void test_loss(void **state)
                 check_loss(levels.list[l], sizes[k], label);
 }
 
-/* Of equals the first is right. -infinity has probability 0; NaN, +infinity and nothing else than -infinity
+/* Among equal logits the first is right. -infinity has probability 0; NaN, +infinity and nothing else than -infinity
    make all NaN. */
 static void check_special(const struct cpu_train_ops *f)
 {

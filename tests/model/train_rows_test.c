@@ -102,7 +102,7 @@ static void test_drop(void **state)
 
 /* ---- LayerNorm ---- */
 
-/* Of one row in float64; z gets it normalised. Returns the sum of dy y, and 1 / the deviation. */
+/* Normalises one row in float64 into z. Returns the sum of dy y, and 1 / the deviation. */
 static double norm(const struct norm *n, const double *x, const float *dy, double *z,
                    double *ret_inverse)
 {
@@ -216,7 +216,7 @@ static void expect_dx(const struct rows *r, uint32_t row, bool bf16)
     free(z);
 }
 
-/* What is added to sums that were there: train_numbers 10 and 11. */
+/* Expects sums on top of their initial values, train_numbers 10 and 11. */
 static void expect_sums(const struct rows *r, bool bf16)
 {
     const uint32_t size = r->n.size;

@@ -76,7 +76,7 @@ static void every_form_is_read(void **state)
     }
 }
 
-/* What the architecture names and the file lacks is listed, and initialised by the seed alone. */
+/* Weights that the architecture names and the file lacks are listed, and initialised from the seed. */
 static void missing_heads_are_new(void **state)
 {
     (void)state;

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""What `bare` asks in its root folder: no compiler is there, and the installed wheel, with all its kernels compiled ahead, does without."""
+"""Checks of `bare` in its root folder: no compiler is there, and the installed wheel, with all its kernels compiled ahead, does without."""
 import itertools
 import os
 import pathlib
@@ -85,7 +85,7 @@ def trains(kernel):
 
 
 def whole_set():
-    """How many kernels of this machine's level were compiled ahead for people: each is made, and run."""
+    """Makes and runs each kernel that was compiled ahead for this machine's level; returns their number."""
     count = 0
     for dtype, d, dropout in itertools.product(KINDS, (32, 64, 80, 96, 128), (False, True)):
         kernel = maskc.compile("window(5) | global(0)", n=64, heads=2, head_dim=d, dtype=dtype, dropout=dropout)

@@ -184,7 +184,7 @@ class CallsTest(Case):
         return out.detach()
 
     def is_right(self, c, out):
-        """Of calls without dropout on whole sequences against float64; of all that they are finite."""
+        """Compares calls without dropout on whole sequences with float64; all others must be finite."""
         import torch
         self.assertEqual(out.shape, c.tensors[0].shape)
         self.assertTrue(out.isfinite().all())

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the tests of the Python package share: what this python has, the device of --device, errors, and attention by its
+"""Shared by the tests of the Python package: this python's packages, the device of --device, errors, and attention by its
 definition."""
 import importlib.util
 import pathlib

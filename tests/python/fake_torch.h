@@ -16,7 +16,7 @@ struct fake_tensor {
     int64_t dim, sizes[4], strides[4];
 };
 
-/* What the operator asked torch for, since fake_torch_reset(). */
+/* Calls of the operator to torch since fake_torch_reset(). */
 struct fake_torch {
     int made, copied;      /* new tensors; calls of aten::copy_ */
     int handles;           /* held now */

@@ -27,7 +27,7 @@ DESIGNED = "heads 4\nhead 0,1: window(2) | global(0)\nhead 2: dense\nhead 3: cau
 
 
 def maskbert(*arguments, code=0):
-    """What it prints; on failure its error line."""
+    """Returns the program's output, or its error line on failure."""
     done = subprocess.run([_library.program_path("maskbert"), *map(str, arguments)], capture_output=True, text=True, check=False)
     if done.returncode != code:
         raise AssertionError(f"maskbert {arguments[0]}: exit code {done.returncode}: {done.stderr}")

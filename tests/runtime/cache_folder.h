@@ -15,5 +15,5 @@ struct cache_key cache_content_key(uint32_t k);
 void cache_content_put(struct cache *c, uint32_t k);
 /* True for a hit, which must be the right bytes. */
 bool cache_content_hit(struct cache *c, uint32_t k);
-/* How many entries there are. */
+/* Number of entries. */
 uint32_t cache_content_count(struct cache *c);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What a launch hands to a device, seen by a device that only writes it down: defaults, strides, workspace,
+/* Arguments of a launch, recorded by a mock device: defaults, strides, workspace,
    slices, biass. refused_test.c has what must not get there. */
 #include "tests/runtime/paper.h"
 #include <math.h>
@@ -150,7 +150,7 @@ static void bias_masks_are_handed_on(void **state)
     }
 }
 
-/* What a caller may do: views with their own strides, broadcast inputs, strides of single ones. */
+/* Valid unusual arguments: views with their own strides, broadcast inputs, strides of dimensions of size 1. */
 static void unusual_arguments_are_taken(void **state)
 {
     (void)state;

@@ -195,7 +195,7 @@ static void prices_add_up_to_the_plan(void **unused)
     importance_finish(&p);
 }
 
-/* What is executed anyway costs nothing, and has all that was there. */
+/* Entries that are executed anyway cost nothing, and keep all their importance. */
 static void filling_is_free(void **unused)
 {
     (void)unused;

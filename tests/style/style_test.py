@@ -6,6 +6,7 @@ import subprocess
 import sys
 import tempfile
 import unittest
+import unittest.mock
 
 sys.dont_write_bytecode = True
 ROOT = pathlib.Path(__file__).resolve().parents[2]
@@ -13,6 +14,7 @@ sys.path[:0] = [str(ROOT / "tools/style"), str(ROOT / "tests/support")]
 import arrows  # noqa: E402
 import cmocka_count  # noqa: E402
 import loader  # noqa: E402
+import prose  # noqa: E402
 import sizes  # noqa: E402
 import tensors  # noqa: E402
 import sources  # noqa: E402
@@ -64,7 +66,7 @@ class StyleTest(unittest.TestCase):
         self.assertIn(part, found[0])
 
     def test_nothing_wrong(self):
-        self.assertEqual([line for check in (words, arrows, loader, sizes, tensors) for line in check.complaints()], [])
+        self.assertEqual([line for check in (words, arrows, loader, sizes, tensors, prose) for line in check.complaints()], [])
 
     def test_tensor_name_elsewhere(self):
         self.write("model/arch/one.c", '/* x */ {PARAMETER_X_WEIGHT, "layers.out.weight", "HH"},\n')
@@ -162,6 +164,23 @@ class StyleTest(unittest.TestCase):
             self.complains(loader, "libmaskc-runtime includes jansson.h: runtime/")
         self.write("runtime/meson.build", "sources = files('a.c')\n")
         self.complains(loader, "found no loader_sources")
+
+    def test_clauses_and_idioms(self):
+        self.write("low/b.c", '/* What it does. */\nint a; /* ---- Of a row */\nint what; // The sum.\nchar *x = "/* What */";\n')
+        self.write("top/b.py", '"""How it works."""\nX = 1  # Whose seat\nY = "# What"\n# The seat.\n# What follows.\n')
+        self.write("top/run", "#!/bin/sh\n# Of the seat\necho '# What'\n")
+        self.write("top/meson.build", "# Who sits\nx = '# What'\n")
+        self.write("top/b.md", "# What is this\n\nRun by" + " turns, that is" + " none of these.\n")
+        self.write("low/help.h", '"that is' + ' none", "is told' + ' apart"\n')
+        clauses, idioms = prose.found()
+        self.assertEqual([place for place, _ in clauses], ["low/b.c:1", "low/b.c:2", "top/b.py:1", "top/b.py:2", "top/meson.build:1", "top/run:2"])
+        self.assertEqual([place for place, _ in idioms], ["low/help.h:1", "top/b.md:3"])
+        with unittest.mock.patch.multiple(prose, OPENINGS_LIMIT=6, IDIOMS_LIMIT=2):
+            self.assertEqual(list(prose.complaints()), [])
+        with unittest.mock.patch.multiple(prose, OPENINGS_LIMIT=5, IDIOMS_LIMIT=2):
+            self.complains(prose, "6 comments open with a clause, at most 5")
+        with unittest.mock.patch.multiple(prose, OPENINGS_LIMIT=6, IDIOMS_LIMIT=1):
+            self.complains(prose, "2 odd idioms, at most 1")
 
     def test_system_header(self):
         self.write("top/b.h", "#include <stdio.h>\n")

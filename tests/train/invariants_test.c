@@ -100,7 +100,7 @@ static void run_parts(struct train_subject *s, uint32_t parts, double dropout)
     }
 }
 
-/* Of a - b, or of a where b is null. */
+/* Norm of a - b, or of a where b is null. */
 static double norm_of(const float *a, const float *b, uint64_t count)
 {
     double ret = 0;
@@ -218,7 +218,7 @@ static void inference_is_the_same(void **unused)
     subject_end(&s);
 }
 
-/* What lies between pieces stays 0, and a loss alone leaves no gradient. */
+/* Padding between pieces stays 0, and a loss without a backward pass leaves no gradient. */
 static void leaves_alone(void **unused)
 {
     struct train_subject s;

@@ -25,7 +25,7 @@ KINDS = [("p",), ("p", "--per-layer"), ("dam-u",), ("dam-u", "--per-layer"), ("d
 # ---- what it leaves ----
 
 def importance(toy, kind, alpha, n):
-    """What maskbert importance says of each head, by the definitions."""
+    """Checks maskbert importance of each head against the definitions."""
     says, total = json.loads(toy.ok("importance", "run", "--json").stdout), {}
     assert len(says["heads"]) == 2 and says["heads"][1]["at"] == [0, 1], says
     for h, head in enumerate(says["heads"]):

@@ -115,7 +115,7 @@ class LearnToy(Toy):
         self.program = maskc
 
     def maskc(self, *command):
-        """What it printed. Rates that are stored for this machine are out of its sight, as they are for runs."""
+        """Returns its output. It cannot see rates stored for this machine, like runs."""
         made = subprocess.run([self.program, *map(str, command)], cwd=self.work, capture_output=True, text=True, check=False,
                               env={**os.environ, "XDG_CACHE_HOME": str(self.work / "no-cache")})
         assert made.returncode == 0, f"{command}: {made.stderr}"

@@ -50,7 +50,7 @@ def prices(toy):
 
 
 def draws(toy):
-    """What is refused of films and of the curve of price_s; tests/figures draws them."""
+    """Refusals of films and of the curve of price_s; tests/figures draws them."""
     toy.train("run", "--steps", 12, "--learn-mask", "dam-u", "--lambda", 0, "--save-every", 3, "--keep", 9)
     toy.refused("--film: -o FIGURE", "importance", "run", "--film")
     toy.refused("run.json", "importance", "model", "--film", "-o", "x.png")
@@ -129,7 +129,7 @@ def gives(toy):
 
 
 def refusals(toy):
-    """What is wrong of these options, and of the alpha that is given: one line, and nothing is left."""
+    """Each wrong option or alpha is refused in one line, and no file is left."""
     def with_alpha(says, kind, shape, values, *more):
         write_alpha(toy.work / "given.safetensors", kind, shape, values)
         toy.refused(says, *toy.command("new", "--steps", 2, "--learn-mask", "dam-s", "--alpha", "given.safetensors", *more))

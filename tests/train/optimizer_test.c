@@ -130,7 +130,7 @@ static void plain_piece(const struct moment *now, const struct train_state *s,
 
 #define SQUARE(x) ((x) * (x))
 
-/* Of each piece: the norm of the error is at most 1e-3 of the norm of what all steps changed. What lies between
+/* In each piece the norm of the error is at most 1e-3 of the norm of what all steps changed. What lies between
    pieces stays 0. */
 static void expect_values(const struct train_state *s, const struct plain *p,
                           const double *start)

@@ -22,7 +22,7 @@ from pretrain_toy import Toy, follows_the_clock, run_tests, same  # noqa: E402
 # ---- what it does ----
 
 def plots(toy):
-    """What is refused of logs; tests/figures draws them."""
+    """Refusals of logs; tests/figures draws them."""
     toy.refused('no line has numbers named "price"', "plot", "run", "-o", "x.svg", "--y", "price")
     toy.refused("text.txt:1: a JSON object", "plot", "text.txt", "-o", "x.svg")
     toy.refused("--x", "plot", "run", "-o", "x.svg", "--x", "day")
@@ -263,7 +263,7 @@ def other_machines(toy):
 
 
 def plans_nothing(toy):
-    """What is compiled lies in the state: no compiler and no cache are needed."""
+    """The state holds the compiled kernels: a resumed run needs no compiler and no cache."""
     steps = ["--steps", 4, "--save-every", 2, "--keep", 9, "--mask", "longformer(2,1)"]
     toy.train("run", *steps)
     weights = toy.weights("run")
@@ -276,7 +276,7 @@ def plans_nothing(toy):
 
 
 def reports(toy):
-    """What a pipe gets: few lines of progress, a line for each evaluation, a summary; eval tells the words' loss alone."""
+    """Output to a pipe: few lines of progress, a line for each evaluation, a summary; eval prints only the words' loss."""
     said = toy.train("run", "--minutes", 0.05, "--eval-every", 100000).stderr.splitlines()
     assert all(x.startswith("maskbert: ") for x in said), said
     live = [re.fullmatch(r"maskbert: step (\d+), loss [\d.]+ \(MLM [\d.]+\), rate [\d.e-]+, \d+ tokens/s(, MFU [\d.]+ %)?, 0:0\d left", x)

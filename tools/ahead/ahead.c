@@ -43,7 +43,7 @@ static const struct level full_levels[] = {
     {"x86-64-amx", ABI_BF16, ALL}, {0},
 };
 
-/* What tests take. */
+/* Levels for the tests. */
 static const struct level small_levels[] = {
     {"x86-64-v2", ABI_F32, PLAIN},   {"x86-64-v3", ABI_F32, PLAIN},
     {"x86-64-v4", ABI_F32, PLAIN},   {"x86-64-bf16", ABI_BF16, PLAIN},

@@ -5,7 +5,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-/* What timed work took; zeroed: nothing yet. */
+/* Time of measured work; zeroed: none yet. */
 struct busy_time {
     double wall, cpu; /* seconds that passed, and that all threads of this process ran */
 };

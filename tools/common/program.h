@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What maskc and maskbert have in common. A program is two tables, of its commands and of its options;
+/* Code shared by maskc and maskbert. A program is two tables, of its commands and of its options;
    the parser, --help, the map of the commands, and exit codes come of them. */
 #pragma once
 #include "masks/base/error.h"

@@ -158,7 +158,7 @@ class Comparison:
 
 
 def ceiling_of(cell):
-    """How much faster our dense model were if attention cost nothing; None where ours did not run."""
+    """Speedup of our dense model if attention cost nothing; None where ours did not run."""
     by_name = {r["contender"]: r for r in cell}
     r = by_name.get("ours dense") or by_name.get("ours")
     return 1 / (1 - r["shares"]["attention"]) if r and r["shares"] else None

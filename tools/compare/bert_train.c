@@ -12,7 +12,7 @@
 #define EXPORTED __attribute__((visibility("default")))
 enum { TEXT_BYTES = ERROR_TEXT_BYTES }; /* of the caller's array for an error */
 
-/* What a step consists of; seconds add up over steps. */
+/* Parts of a step; seconds add up over steps. */
 enum part { CLEAR, PASS, OPTIMIZER, REPACK, PART_COUNT };
 
 struct trainer {

@@ -17,7 +17,7 @@ import tempfile
 
 TOKENS, LAYERS, HEADS = 4096, 12, 12
 LENGTHS = (128, 256, 512, 1024, 2048)
-# What torch 2.15 keeps of a score on a CPU under bf16 autocast, as saved_tensors_hooks show: the probability, dropout's
+# Values that torch 2.15 keeps of a score on a CPU under bf16 autocast, as saved_tensors_hooks show: the probability, dropout's
 # factor, the dropped probability. (The paper's fit means 13 bytes.)
 STORED_BYTES = 2 + 2 + 2
 MASKS = {1: "dense", 2: "blockbert-2", 3: "blockbert-3"}

@@ -71,7 +71,7 @@ def cold(tensors, attend, now, other):
 
 
 def measure(case, options, now):
-    """{name: {kind: samples}}, by turns."""
+    """{name: {kind: samples}}, interleaved."""
     layer, ways, other = Layer(case), attends(case), torch.zeros(FLUSHED, dtype=torch.uint8)
     tensors, samples, begin = layer.before(), {name: {kind: [] for kind in KINDS} for name in ways}, time.perf_counter()
     for turn in range(options.repeat + WARM_TURNS):

@@ -108,7 +108,7 @@ class Comparison:
         return [common | r | planned.get(r["contender"], {}) | times.get(r["contender"], {}) for r in tried]
 
     def planned(self, case, name, direction):
-        """What maskc's plan says of a kernel of ours, and the floor of the area that it executes."""
+        """Returns the predictions of maskc's plan for our kernel, and the floor of the area that it executes."""
         described = case.described()
         if name == "ours-dense":
             described["heads"] = case.heads

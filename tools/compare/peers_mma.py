@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""How fast this GPU multiplies with mma.sync, the instruction of our kernels: the floor of an executed area. NVRTC
+"""Measures this GPU's rate of mma.sync, the instruction of our kernels: the floor of an executed area. NVRTC
 compiles a loop of it and the driver launches it, both by ctypes, as torch wraps neither. Where that fails, torch's
 matmul stands in, which on newer chips has a faster instruction than mma.sync; `by` says which it was.
 """

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """`tools/peers --models`: whole models of transformers with random weights, attention by maskc, by scaled_dot_product_attention and by
-compiled FlexAttention, by turns in one process. The same model without attention says what no attention can beat (Amdahl).
+compiled FlexAttention, interleaved in one process. The same model without attention says what no attention can beat (Amdahl).
 """
 import copy
 import os

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """`tools/peers --overhead`: what maskc.attention costs over maskc_run on the same memory, on a problem so small that the call
-is all there is. One thread, the CPU's clock, by turns; ctypes calls maskc_run, and an empty ctypes call is taken off.
+is all there is. One thread, the CPU's clock, interleaved; ctypes calls maskc_run, and an empty ctypes call is taken off.
 """
 import ctypes
 import gc
@@ -36,7 +36,7 @@ def c_call(kernel, direction, tensors, kept):
 
 
 class Empty(torch.autograd.Function):
-    """What torch's autograd takes for a function of Python that computes nothing."""
+    """Time of torch's autograd for a Python function that computes nothing."""
     made = [torch.empty(1, N, HEADS, D).transpose(1, 2) for _ in range(4)]
 
     @staticmethod

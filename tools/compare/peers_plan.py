@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What maskc's plan says of a kernel: how much of the matrix it executes and how long it should take. Beside the
+"""Reads maskc's plan of a kernel: the share of the matrix that it executes and its predicted time. Beside the
 measured time these tell a slow kernel from a wrong prediction. Nothing here needs torch.
 """
 import json

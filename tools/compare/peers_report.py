@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the peers comparison makes of its figures: percentiles, the table row by row, JSON, a picture.
+"""Output of the peers comparison: percentiles, the table row by row, JSON, a picture.
 Nothing here needs torch.
 """
 import json

@@ -77,7 +77,7 @@ HOPPER_VARIANTS = (
     ("strided", 512, "bf16", 40, (), {"HEAD_DIM": 40}),
     ("longformer", 100, "bf16", 64, (), {}),
 )
-# Of VARIANTS, under the sanitizer: tall, cut, with dropout, with sparsegen, f16, shared keys, other numbers of keys.
+# VARIANTS under the sanitizer: tall, cut, with dropout, with sparsegen, f16, shared keys, other numbers of keys.
 SANITIZED = (1, 8, 9, 11, 14, 17, 18)
 
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Stage harness: kernels of cuda_hopper beside those of a harness, by turns in one call. The harness is a folder with an
+"""Stage harness: kernels of cuda_hopper beside those of a harness, interleaved in one call. The harness is a folder with an
 executable `host`, cubins, and util64.cubin and util128.cubin; the option --harness names it. For `host UTIL @FORWARD+DQ+DKV
 T:MASK:N:BATCH:HEADS` it prints `MASK n=N ok ... fwd MS ms ... dq MS (...) dkv MS (...)`. Ours are timed as in the stage time.
 """
@@ -41,7 +41,7 @@ def parse(text, problem):
 
 
 def run_harness(call, problem):
-    """What the harness prints of a problem, or {"said"}."""
+    """Returns the harness's output for a problem, or {"said"}."""
     attempt = call.attempt(expected.of("harness run", "cuda"))
     code, out, said = attempt.command(*command(call.o.harness.resolve(), problem))
     made = parse(out, problem) if code == 0 else None

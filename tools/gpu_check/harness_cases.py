@@ -29,7 +29,7 @@ class Problem:
 
     @property
     def key(self):
-        """Of its files in a task of the process that measures."""
+        """Key of its files in a task of the measuring process."""
         return self.mask, self.length, self.batch, self.head_dim, DTYPE
 
     def case(self, direction):

@@ -14,7 +14,7 @@ EPILOG = """
 stages, in this order:
   verify        compile and compare with float64: gallery masks, dtypes, lengths, head dims, transforms, dropout, biases,
                 shared keys, variants of the kernels
-  harness       with --harness DIR: kernels of cuda_hopper beside those of a harness, by turns (needs torch and an H100)
+  harness       with --harness DIR: kernels of cuda_hopper beside those of a harness, interleaved (needs torch and an H100)
   time          ours against our dense kernel, cuDNN, FlashAttention-2 (torch's SDPA) and FlexAttention: CUDA graphs in one
                 process, samples interleaved, with the floors of memory (a copy) and of the executed area (mma.sync)
                 measured in the same run (needs torch)

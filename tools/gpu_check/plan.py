@@ -57,7 +57,7 @@ def figures(device):
 
 
 def text(stages, budget, o, build, stages_skipped=()):
-    """What --dry-run prints."""
+    """Text of --dry-run."""
     made, total = plan(stages, budget, build)
     machine = "the emulated device" if o.device == "emulated" else "one H100 80GB HBM3 with 16 CPU cores"
     lines = [f"Plan for {machine}, {o.jobs} workers, {budget} s; the start of the machine is not included.", "",

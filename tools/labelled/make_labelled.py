@@ -22,7 +22,7 @@ def rules():
 
 
 def releases(lists):
-    """What the lists are of: {"origin", "suite", "codename", "date"} for each that has descriptions."""
+    """Origin of the lists: {"origin", "suite", "codename", "date"} for each that has descriptions."""
     found = []
     for path in sorted(lists.glob("*_InRelease")):
         if not any(lists.glob(path.name.removesuffix("InRelease") + records.DESCRIPTIONS)):

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""How a description names its package: gnome-terminal as GNOME Terminal, libwww-perl as www, python3-foo as foo."""
+"""Finds a package's name in its description: gnome-terminal as GNOME Terminal, libwww-perl as www, python3-foo as foo."""
 import collections
 import functools
 import re
@@ -30,7 +30,7 @@ def forms_of(name):
 
 
 def forms(r):
-    """Of package and source, the longest first."""
+    """Forms of the names of package and source, the longest first."""
     found = {f for name in (r.package, r.source) for f in forms_of(name)}
     return sorted(found, key=lambda f: (-len("".join(f)), f))
 

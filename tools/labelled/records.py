@@ -25,7 +25,7 @@ SHARED = 3  # families of sources that make a sentence a common one
 
 
 class Missing(Exception):
-    """What is needed and not there, in a line."""
+    """A required file or program is missing; the message is one line."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -98,7 +98,7 @@ def read(folder, counts):
     return [found[p] for p in sorted(found) if found[p]]
 
 
-# ---- What packages share.
+# ---- Text that several packages share.
 def key(text):
     """Equal for texts that differ by case, digits, blanks and punctuation only."""
     return " ".join(words_of(text))

@@ -18,7 +18,7 @@ PAPER_DAM = {"dam-s-1e-4": 91.2, "dam-s-1e-3": 91.6, "dam-s-1e-2": 91.7, "dam-s-
 
 
 class Results:
-    """What claims are judged by."""
+    """Measurements that claims are judged by."""
 
     def __init__(self, gathered, dense):
         self.table = {e["mask"]: e for e in gathered["entries"]}
@@ -209,7 +209,7 @@ def settled_snap_beats_threshold(r):
 
 
 def learned_step_is_no_slower(r):
-    """Of a whole training step, at lengths where the mask is wide."""
+    """Judges the speed of a whole training step, at lengths where the mask is wide."""
     if not r.longer:
         return "not measured", OPEN
     ratios = [x["ratio"] for x in r.longer["lengths"]]

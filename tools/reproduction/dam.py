@@ -161,7 +161,7 @@ class Dam:
         return f"{usual if self.s.minutes >= 5 else usual / 5:g}"
 
     def why_not(self, row):
-        """What keeps a row from being made; None where nothing does."""
+        """Reason why a row cannot be made; None where there is none."""
         if row.source.startswith("snap:") and not self.snaps:
             return NO_SNAP
         if row.source.startswith("settle:") and not self.settles:
@@ -174,7 +174,7 @@ class Dam:
 
 
 def read_stats(said):
-    """Of maskbert prep --stats: tokens and unigram entropy."""
+    """Tokens and unigram entropy, from maskbert prep --stats."""
     found = {}
     for line in said.splitlines():
         words = line.split()

@@ -77,13 +77,13 @@ def mean_over_heads(run, settings):
 
 
 def off_diagonal_mean(P):
-    """Of what measure() found, all entries but the diagonal's."""
+    """Mean of all entries except the diagonal's, from the result of measure()."""
     others = [v for kind, v in P.items() if kind != "diagonal"]
     return sum(v["mean"] * v["entries"] for v in others) / sum(v["entries"] for v in others)
 
 
 def groups(distances):
-    """How many groups kept distances form: a group is distances that follow one another."""
+    """Number of groups of consecutive kept distances."""
     return sum(1 for k, d in enumerate(distances) if k == 0 or d != distances[k - 1] + 1)
 
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The learned dam-s mask where sequences are longer: attention by itself, and whole training steps, each beside dense's by turns.
+"""The learned dam-s mask where sequences are longer: attention by itself, and whole training steps, each interleaved with dense's.
 Distances and border serve every length."""
 import shutil
 import statistics

@@ -34,7 +34,7 @@ class Masks:
         return base if row.diagonal else self.without_diagonal(base, path.with_suffix(".mask"))
 
     def digest(self, row):
-        """Of the entries: rows with the same one have the same mask."""
+        """Hash of the entries: rows with the same hash have the same mask."""
         base = self.file(row) if row.diagonal else self.folder / f"{row.key}.all.npy"
         values = bytearray(arrays.read_npy(base)[1].tobytes())
         size = self.s.length**2
@@ -111,7 +111,7 @@ class Masks:
         self.programs.run("maskc", "snap", self.importance(), "--budget", share, "--objective", "training", *self.plan_options(), "-o", path)
 
     def share(self, percent):
-        """Of dense's predicted time, forward and backward, where so many percent of P are kept."""
+        """Ratio to dense's predicted time, forward and backward, where this percentage of P is kept."""
         found = self.programs.json("maskc", "plan", self.importance(), "--keep", percent, *self.plan_options())["masks"]
         return sum(m["predicted_s"] for m in found) / sum(m["dense_predicted_s"] for m in found)
 

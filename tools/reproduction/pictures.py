@@ -46,7 +46,7 @@ def draw(d, g):
 
 
 def figure(folder, name, kind, content):
-    """Of this width on a page: one column of a paper. Fatal with 3 where matplotlib is missing."""
+    """Draws a figure as wide as one column of a paper. Fatal with 3 where matplotlib is missing."""
     done = subprocess.run([sys.executable, FIGURES, kind, "-o", folder / name, "--columns", "1"], input=json.dumps(content), capture_output=True, text=True,
                           check=False)
     if done.returncode:

@@ -27,14 +27,14 @@ class Plan:
     rows: int  # how many rows have time
 
     def seconds(self, speed, p_runs, dam_runs):
-        """Of each kind of stage, in all."""
+        """Total seconds of each kind of stage."""
         return {"dense": speed.row + self.dense * speed.step, "p": (speed.row + self.p * speed.learning) * p_runs,
                 "dam": (speed.row + self.dam * speed.learning) * dam_runs,
                 "rows": self.rows * (speed.row + self.row * speed.step)}
 
 
 def start_steps(dense):
-    """How many of the dense run's steps have window(2)."""
+    """Number of the dense run's steps with window(2)."""
     return max(1, round(START * dense))
 
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What every module here needs: errors that end the command, files that are whole or absent, maskc and maskbert."""
+"""Helpers of every module here: errors that end the command, files that are whole or absent, maskc and maskbert."""
 import ctypes
 import json
 import os
@@ -59,7 +59,7 @@ class Programs:
         self.help = {}
 
     def run(self, name, *arguments, stdin=None, seconds=None):
-        """What it printed. Fatal with its own line where it failed, OutOfTime after so many seconds."""
+        """Returns the program's output. Fatal with its own line where it failed, OutOfTime after this many seconds."""
         return run([self.paths[name], *arguments], stdin, seconds)
 
     def json(self, name, *arguments, seconds=None):

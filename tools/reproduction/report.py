@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a call ends with: the table as text and JSON, the pictures, the page."""
+"""Final output of a call: the table as text and JSON, the pictures, the page."""
 import shutil
 
 import claims

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a reproduction is made with. It is kept in DIR, so that a later call goes on with the same."""
+"""Settings of a reproduction, kept in DIR so that a later call continues with the same ones."""
 import dataclasses
 import pathlib
 
@@ -46,7 +46,7 @@ class Settings:
     lengths: tuple = (512, 2048)
 
     def kept(self):
-        """What must not change in a later call; --minutes, --threads, --rows, --lengths, --note and --page may."""
+        """Settings that must not change in a later call; --minutes, --threads, --rows, --lengths, --note and --page may."""
         names = ("size", "batch", "dtype", "seed", "text", "vocabulary", "held_out")
         return {name: getattr(self, name) for name in names}
 
@@ -111,7 +111,7 @@ def from_options(o):
 
 
 def begun_with(folder, name):
-    """What an earlier call noted; None where there was none."""
+    """Settings of an earlier call; None where there was none."""
     path = folder / "settings.json"
     return read_json(path).get(name) if path.exists() else None
 

@@ -68,7 +68,7 @@ class Stages:
 
 
 def remove_asides(folder):
-    """What a killed call left half written."""
+    """Removes incomplete files of a killed call."""
     for path in folder.rglob("*.part"):
         if path.is_file():
             os.unlink(path)

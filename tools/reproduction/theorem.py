@@ -2,7 +2,7 @@
 """Contextual mapping without the diagonal (SparseBERT, Shi et al. 2021, 3.2 and appendix A), computed by our own kernels.
 
 The paper's construction for d = 1: sequences of n distinct values of the grid 0, delta, .., 1 - delta. Each layer has two heads
-of size 1 that see all tokens but the own one; as the scores grow their softmax takes the largest or the smallest key:
+of size 1 that see all tokens except their own; as the scores grow their softmax takes the largest or the smallest key:
 
     head(b)_i  = max_{j != i} Z_j where Z_i > b, min_{j != i} Z_j where Z_i < b          scores (Z_i - b) Z_j, values Z_j
     selective:   Z_i += 1/delta (head(l - delta/2)_i - head(l + delta/2)_i)              for l = 0, delta, .., in this order
@@ -112,7 +112,7 @@ class Checker:
 
 
 def faults(case, selected, final):
-    """What keeps the result from being a contextual mapping, in words."""
+    """Reasons why the result is not a contextual mapping, as text."""
     found = []
     ordered = [[row[i] for i in sorted(range(case.n), key=s.__getitem__)] for s, row in zip(case.sequences, selected)]
     if not all(0 < r[0] and all(a < b for a, b in zip(r, r[1:])) and r[-1] < case.grid**(case.n + 1) for r in ordered):

@@ -39,7 +39,7 @@ class Trainer:
         return [x for x in lines if x.get("event") == name][-1]
 
     def read_log(self, run):
-        """What the log says of its steps; the last line of a step counts."""
+        """Reads the log of its steps; the last line of a step counts."""
         lines = [json.loads(line) for line in (run / "log.jsonl").read_text(encoding="utf-8").splitlines()]
         steps = list({x["step"]: x for x in lines if "lr" in x}.values())
         return steps

@@ -25,7 +25,7 @@ class Rule:
 
 
 def rules(page, first="folder"):
-    """Of the table whose columns are `first`, "holds" and "may include"."""
+    """Rows of the table whose columns are `first`, "holds" and "may include"."""
     head = f"| {first} | holds | may include |"
     if head not in page:
         return {}

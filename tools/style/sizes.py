@@ -89,7 +89,7 @@ def complaints():
 
 
 def of_all(sizes):
-    """What holds of all functions together, where there are enough of them to speak of."""
+    """Complains of limits on all functions together, where there are enough of them."""
     lengths = sorted(size for (kind, _), size in sizes.items() if kind == "function")
     many = sum(size > 6 for (kind, _), size in sizes.items() if kind == "parameters")
     if len(lengths) < 100:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the checks of this folder read: the repository's files, C without its comments and strings, tables."""
+"""Input of the checks of this folder: the repository's files, C without its comments and strings, tables."""
 import pathlib
 import re
 import subprocess

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the chooser must find for CUDA: global rows that are cut, residue classes, the row pass and tall
+/* Plans that the chooser must find for CUDA: global rows that are cut, residue classes, the row pass and tall
    row blocks; these plans hold their mask as all do. */
 #include "gen/family/cuda_tiled.h"
 #include "gen/plan/plan.h"

@@ -109,7 +109,7 @@ static const struct plan_rejected *find_rejected(const struct plan_summary *s,
     return NULL;
 }
 
-/* What the loser would have cost is what its own plan costs. */
+/* The predicted cost of the losing family equals the cost of its own plan. */
 static void test_losers(void **state)
 {
     (void)state;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the chooser must find on CPUs: masks whose best lowering is known, and the lines, rows and columns that
+/* Plans that the chooser must find on CPUs: masks whose best lowering is known, and the lines, rows and columns that
    kernels take together; these plans hold their mask as all do. */
 #include "gen/family/family.h"
 #include "gen/lowering/lowering.h"

@@ -113,7 +113,7 @@ static void test_times(void **state)
     assert_true(sqrt(squares / count) < MEAN_TOLERANCE);
 }
 
-/* Of shapes that were timed, the plan's takes at most so much longer than the fastest. */
+/* Among the timed shapes, the plan's is slower than the fastest by no more than the bound. */
 static void check_shape(const struct timed *x, const struct plan *p, enum machine_pass pass)
 {
     const double *time = x->time[pass], ours = time[p->config.step_shape[pass]];

@@ -54,7 +54,7 @@ static void force_shape(struct plan *p, enum machine_pass pass, uint32_t which)
     steps_build(&s, shape[which], &p->steps[pass]);
 }
 
-/* What random plans had. */
+/* Features that the random plans covered. */
 struct seen {
     u32 gathered, in_turn, repeated, global_rows, holes, partial_live;
 };

@@ -255,7 +255,7 @@ def check_gradients(family, work, name, switches):
 # ---- folders ----
 
 def check_saved(family, work, **switches):
-    """What maskbert writes, transformers loads."""
+    """Checks that transformers loads the folder that maskbert writes."""
     model, folder = make(family, "ForMaskedLM", work, **switches)
     run(MASKBERT, "convert", folder, "-o", folder / "again")
     back, said = getattr(transformers, FAMILIES[family]["prefix"] + "ForMaskedLM").from_pretrained(folder / "again", output_loading_info=True, attn_implementation="eager")

@@ -78,7 +78,7 @@ static void shake(struct weights *w)
     }
 }
 
-/* Of the feed forward: one that is cut into slices, and one that is not. */
+/* Width of the feed forward: one that is cut into slices, and one that is not. */
 static uint32_t intermediate(uint32_t hidden)
 {
     return hidden % 64 ? 2 * hidden + 4 : 4 * hidden;

@@ -58,7 +58,7 @@ float *batch_rows(const struct engine *g, const struct sequence *list, uint32_t 
 double *plain_rows(const struct engine *g, const char *mask, const char *transform,
                    double lambda, const struct batch *b);
 
-/* Of the largest value, and of the root of the mean square. NaN fails both. */
+/* Checks errors relative to the largest value and to the root mean square. NaN fails both. */
 void must_be_close(const char *name, const float *ours, const double *truth, size_t count,
                    double worst_allowed, double rms_allowed);
 /* The largest difference; NaN where there is one. */

@@ -317,7 +317,7 @@ static void every_lie_is_refused(void **state)
     forge_steps(lies, sizeof lies / sizeof *lies);
 }
 
-/* What is read is what was written. */
+/* Steps read from a file equal those that were written. */
 static void steps_come_back(void **state)
 {
     (void)state;

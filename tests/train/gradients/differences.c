@@ -14,7 +14,7 @@ static void move(const struct train_state *s, const struct piece *p, const float
     state_write(s, s->value + p->first, p->count, moved);
 }
 
-/* How the loss moves, and how the gradient says it does. */
+/* Measured slope of the loss, and the slope according to the gradient. */
 struct slope {
     double loss, gradient, size;
 };

@@ -50,7 +50,7 @@ static void equals_float64(void **unused)
     }
 }
 
-/* Of the whole batch: losses, and how many logits are right. Evaluation has no dropout. */
+/* Losses and number of right logits of the whole batch. Evaluation has no dropout. */
 static void counts_equal_float64(void **unused)
 {
     static const uint32_t counts[] = {

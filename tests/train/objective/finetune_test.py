@@ -54,7 +54,7 @@ def dev_texts(task):
 
 
 def answers(toy, task, run, *options):
-    """What classify or answer say, in the form of a prediction."""
+    """Output of classify or answer, in the form of a prediction."""
     command = "answer" if task.startswith("squad") else "classify"
     lines = [json.loads(x) for x in toy.ok(command, run, "--json", *options, stdin="\n".join(dev_texts(task)) + "\n").stdout.splitlines()]
     if command == "answer":

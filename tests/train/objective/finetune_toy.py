@@ -65,7 +65,7 @@ def swag(draw, folder, part):
 
 
 def squad(draw, folder, part, unanswerable):
-    """What a verb's object is, in a text of three sentences."""
+    """Questions for a verb's object in texts of three sentences."""
     paragraphs = []
     for k in range(COUNTS[part]):
         verbs = draw.sample(VERBS, 4)

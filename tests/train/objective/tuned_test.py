@@ -63,7 +63,7 @@ def tuned(architecture, task, *options):
 
 
 def predicted(run, task, *options):
-    """What `eval --predictions` writes."""
+    """Checks the file that `eval --predictions` writes."""
     toy = workplace()[1]
     toy.ok("eval", run, "--task", finetune_toy.NAMES.get(task, task), "--data", task, "--predictions", "p.json", *options)
     text = (toy.work / "p.json").read_text(encoding="utf-8")

@@ -104,7 +104,7 @@ def step_times(c, v, n):
 
 
 def perplexity(c, v, n):
-    """Of held-out text, after as many steps of each mask, from the same model."""
+    """Perplexity on held-out text, after as many steps of each mask, from the same model."""
     def action():
         run = c.s.folder / "runs" / "perplexity"
         pretrain(c, v, n, run, "--steps", steps_for_perplexity(c, n))

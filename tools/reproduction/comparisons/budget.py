@@ -11,7 +11,7 @@ def blocks(tasks, seeds):
 
 
 def fit(order, seconds, left):
-    """How many blocks from the first on have time; one at least. So seeds are left out first, then tasks."""
+    """Number of leading blocks that fit the time, at least one. So seeds are left out first, then tasks."""
     used = 0.0
     for k, block in enumerate(order):
         used += seconds(block)

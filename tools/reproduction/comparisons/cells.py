@@ -141,7 +141,7 @@ class Cells:
 
 
 def read_summary(cell, summary):
-    """What a table needs of what finetune prints."""
+    """Extracts a table's figures from the summary that finetune prints."""
     metric = summary["metric"]
     return {"task": cell.task.name, "kind": cell.task.kind, "metric": metric["name"], "value": cell.task.percent(metric["name"], metric["mean"]) if metric["mean"] is not None else None,
             "metrics": {name: m["mean"] for name, m in summary["metrics"].items()}, "dev": summary["examples"]}

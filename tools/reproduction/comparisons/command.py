@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the comparisons share from the first line to the last: the plan, the cells, the table, the verdicts, the figures."""
+"""Common flow of the comparisons: the plan, the cells, the table, the verdicts, the figures."""
 import dataclasses
 import fcntl
 import signal

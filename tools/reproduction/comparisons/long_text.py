@@ -10,7 +10,7 @@ MOST = 4096  # questions of the training part
 
 
 def tokens(programs, model, contexts):
-    """How many each text has."""
+    """Number of tokens of each text."""
     path = model.parent / "contexts.txt"
     path.write_text("\n".join(" ".join(x.split()) for x in contexts) + "\n", encoding="utf-8")
     with open(path, "rb") as stdin:

@@ -59,7 +59,7 @@ class Settings:
 
 
 def digest(model):
-    """Of what decides a model: its sizes and weights."""
+    """Hash of the files that decide a model: its sizes and weights."""
     found = hashlib.sha256()
     for name in ("config.json", "model.safetensors", "vocab.txt"):
         path = model / name

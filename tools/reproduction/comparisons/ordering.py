@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What agrees with the papers' ordering and what does not, by one rule.
+"""Compares results with the papers' ordering, by one rule.
 
 A is above B on a task where the difference of their means is more than TIMES standard errors. Its square is the variance over seeds (pooled over
 the rows of the task that have several) times (1/seeds of A + 1/seeds of B), plus the variance of a share over the dev examples of A and B (p (1 - p) /
@@ -73,5 +73,5 @@ def number(paper, claim, said, holds):
 
 
 def lines(verdicts):
-    """Of the table of verdicts."""
+    """Rows of the table of verdicts."""
     return [["paper", "claim", "measured", "verdict"], *([v["paper"], v["claim"], v["measured"], f"**{v['verdict']}**"] for v in verdicts)]

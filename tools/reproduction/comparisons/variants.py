@@ -34,7 +34,7 @@ def without(variants):
 
 
 def shares(heads, parts):
-    """How many of a model's heads have each shift, nearest to the parts of 12 and at least one where a part is not 0; None where heads are too few."""
+    """Number of a model's heads with each shift, nearest to the parts of 12 and at least one where a part is not 0; None where heads are too few."""
     shifted = [max(1, round(heads * p / sum(parts))) if p else 0 for p in parts[1:]]
     first = heads - sum(shifted)
     return [first, *shifted] if first >= 1 else None
