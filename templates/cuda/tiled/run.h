@@ -46,12 +46,12 @@ DEVICE u32 *run_numbers(const struct stream *s)
     return stream_notes(s) + NOTE_WALK + THREAD / 32 * WALK_WORDS + 10;
 }
 
+/* Other lanes read the address behind the barrier of stream_arrive. */
 DEVICE void run_note_numbers(const struct stream *s, u32 columns)
 {
     if (THREAD % 32 == 0)
         note_address(run_numbers(s),
                      (const float *)noted_address(numbers_noted(s)) + s->walk.column + columns);
-    SYNC_WARP();
 }
 
 /* Addresses of the column tile that comes `left` ones before the end. */
