@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What a kernel receives: the plan's tables and the caller's tensors. Plain C without headers, read
+/* Input of a kernel: the plan's tables and the caller's tensors. Plain C without headers, read
    by the planner, the runtime, the C templates, the CUDA templates (NVRTC) and the emulation alike.
    Changing anything here means a new ABI_VERSION; kernel files of another version are refused.
 
@@ -168,7 +168,7 @@ struct abi_step {
 #define ABI_GATHERED 0x80000000u
 enum { ABI_SLOT_EMPTY, ABI_SLOT_FULL, ABI_SLOT_PATTERN };
 
-/* Of one pass: forward, dQ, or dK and dV. */
+/* Steps of one pass: forward, dQ, or dK and dV. */
 struct abi_steps {
     const struct abi_work *work; /* [works], the launched layer's part; `item` is a group. The dearest first, to a
                                     factor of four, and within that head by head */

@@ -62,7 +62,7 @@ DEVICE struct philox philox_4x32_short(struct philox counter, u64 seed)
     return counter;
 }
 
-/* What sequence b is called in draws. */
+/* Number of sequence b in draws. */
 DEVICE u32 dropout_sample(const struct abi_args *a, u32 b)
 {
     return a->samples ? a->samples[b] : b;

@@ -13,6 +13,6 @@ struct device_code {
     entry_fn *forward[EMIT_MAX_PHASES], *backward[EMIT_MAX_PHASES];
 };
 
-/* Of struct device. */
+/* Functions of struct device. */
 int cpu_run(const struct device_code *c, const struct device_launch *l, struct error *e);
 bool cpu_whole(const struct device_launch *l);

@@ -116,9 +116,9 @@ static bool heads_balance(const struct device_launch *l, const struct heads *hea
     return last <= even + even / LOSS;
 }
 
-/* Does what one phase leaves to the next stay in a core's cache even where threads share heads? Then whole
-   heads gain nothing. They do gain where most items lie beyond the batch's longest sequence: those of a
-   head are passed over together. */
+/* True if the data that one phase leaves to the next stay in a core's cache even when threads share heads. Then whole
+   heads gain nothing. They do gain if most items are beyond the batch's longest sequence: those of a head are skipped
+   together. */
 static bool leaves_little(const struct device_launch *l, u64 threads)
 {
     enum { LITTLE = 1 << 20 };

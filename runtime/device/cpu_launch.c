@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* How a launch is shared: threads take whole heads, or the items of each phase, by the work list's predicted
-   costs. Every item writes outputs of its own in an order of its own, so results do not depend on who
-   takes it. */
+/* Division of a launch among threads: whole heads, or the items of each phase, by the work list's predicted costs.
+   Every item writes its own outputs in its own order, so results do not depend on the thread. */
 #include "runtime/device/cpu_share.h"
 #include "runtime/device/cpu_threads.h"
 
-/* What ends before the next begins: a phase; or of a phase with split items these, which store partial results,
-   then the others, which merge them; or whole heads through all phases but those over key heads. */
+/* Part of a launch that ends before the next begins. A phase; or, for a phase with split items, first these, which
+   store partial results, then the others, which merge them; or whole heads through all phases except those over key
+   heads. */
 enum part { PART_ALL, PART_SPLIT, PART_OTHER, PART_HEADS };
 
 struct step {
@@ -28,9 +28,9 @@ struct parallel_launch {
     struct heads by_cost; /* PART_HEADS */
 };
 
-/* How threads divide a phase. Most of the cost, at the front, goes to them in one range each, the same from
-   launch to launch: a core finds in its cache what it used before, and items that share a head's keys and
-   values stay together. The rest goes to whoever is free. */
+/* Division of a phase among threads. Most of the cost, at the front, is divided into one range a thread, the same from
+   launch to launch: a core finds its data in its cache, and items that share a head's keys and values stay together.
+   Free threads do the rest. */
 struct share {
     u64 begin, end; /* this thread's range */
     u64 rest;       /* indices from here on are taken one by one */
@@ -146,7 +146,7 @@ static void run_thread_step(void *context, uint32_t k, uint32_t thread, uint32_t
     run_step(context, k, thread, threads);
 }
 
-/* What a task of the caller's pool is told. */
+/* Argument of a task of the caller's pool. */
 struct pool_step {
     struct parallel_launch *launch;
     u32 step;

@@ -87,8 +87,8 @@ struct heads {
     u64 sum;
 };
 
-/* Should each thread take whole heads? A thread that packs a head and works off its items finds them in its
-   own cache, and no thread waits for others between phases. *ret is set where the answer is yes. */
+/* True if each thread should do whole heads. A thread that packs a head and does its items finds them in its own cache,
+   and no thread waits for others between phases. Sets *ret if true. */
 bool heads_whole(const struct device_launch *l, u64 threads, struct heads *ret);
 
 /* The share of thread `thread`. There is a queue for each thread, MOST_OWNERS at most. */

@@ -4,7 +4,7 @@
 #pragma once
 #include <stdint.h>
 
-/* Of this process's cores, as many as a launch gets that asks for all. */
+/* threads_most(): number of this process's cores that a launch with all threads uses. */
 uint32_t threads_most(void);
 uint32_t threads_cores(void);
 

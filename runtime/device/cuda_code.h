@@ -29,7 +29,7 @@ struct device_code {
 /* The entry's index among c->phase, or that of the next free one. */
 uint32_t cuda_find_phase(const struct device_code *c, const char *entry);
 
-/* As struct device has them. */
+/* Functions of struct device. */
 int cuda_load(const struct artifact *a, const struct artifact_target *t, int ordinal,
               struct device_code **ret, struct error *e);
 void cuda_unload(struct device_code *c);

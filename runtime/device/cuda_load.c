@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What a kernel needs on its GPU: its modules, the plan's tables in device memory, the kernels' shared
-   memory. Everything that costs or may fail happens here. */
+/* Loads a kernel onto its GPU: its modules, the plan's tables in device memory, the kernels' shared memory. Everything
+   that is slow or may fail happens here. */
 #include "masks/base/memory.h"
 #include "runtime/device/cuda_code.h"
 #include <stdio.h>

@@ -84,7 +84,7 @@ static inline uint32_t args_element_bytes(const struct abi_args *a, const struct
 {
     return a->group > 1 && (t == &a->d_k || t == &a->d_v) ? sizeof(float) : of_dtype;
 }
-/* Does the phase go over the transposed plan? */
+/* True if the phase goes over the transposed plan. */
 bool over_transposed(enum abi_over over);
 
 extern const struct device device_cpu, device_cuda;

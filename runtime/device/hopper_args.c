@@ -89,7 +89,7 @@ static int check_steps(const struct phase *p, uint32_t count, const struct plan_
 
 /* ---- kept maps ---- */
 
-/* What the maps of a phase are made from. */
+/* Input of the maps of a phase. */
 struct key {
     uint32_t pass;                         /* 1 + enum machine_pass; 0: nothing kept */
     struct map_shape shape[MOST_OPERANDS]; /* without boxes */

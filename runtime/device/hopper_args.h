@@ -8,7 +8,7 @@
 
 enum { MAP_DIMENSIONS = 4 };
 
-/* What a map describes. Dimensions are listed innermost first: position in a head, head, row, sequence. */
+/* Shape of a tensor map. Dimensions are listed innermost first: position in a head, head, row, sequence. */
 struct map_shape {
     void *address;
     uint64_t extent[MAP_DIMENSIONS]; /* elements, 1 .. 2^32 - 1 */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What devices that run in this process share: code from memory, tables as they lie in the
-   kernel file, plain memory. */
+/* Shared by devices that run in this process: code from memory, tables inside the kernel file,
+   plain memory. */
 #pragma once
 #include "runtime/device/device.h"
 

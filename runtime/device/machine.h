@@ -10,7 +10,7 @@
 const char *machine_level(void);
 /* A CPU target's name. Where it is true, code of that target may run in this process. */
 bool machine_runs(const char *target);
-/* How good it is, above 0: of two the larger one is faster. 0: it cannot run. */
+/* Rank of a target on this machine: the larger of two is faster. 0: it cannot run. */
 int machine_rank(const char *target);
 /* Level that MASKC_MAX_CPU names: higher levels count as missing. Null: no cap. */
 const char *machine_cap(void);

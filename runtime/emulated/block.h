@@ -23,7 +23,7 @@ enum thread_state {
 
 struct thread;
 
-/* What a warp does together once its lanes have come: t[0] .. t[WARP - 1]. */
+/* Collective operation of a warp, run when all its lanes have arrived: t[0] .. t[WARP - 1]. */
 typedef void meet_fn(struct thread *t);
 
 struct thread {

@@ -108,7 +108,7 @@ static void land_all(struct mbarrier *m)
     try_phase(m);
 }
 
-/* Of the running thread, now or later. */
+/* Issues a load for the running thread; the data arrive now or later. */
 static void issue_load(const struct load *what, uint32_t bar, uint32_t alignment,
                        struct place place)
 {

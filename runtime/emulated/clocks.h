@@ -41,7 +41,7 @@ static void clock_join(int32_t *to, const int32_t *from, uint32_t length)
         to[k] = from[k] > to[k] ? from[k] : to[k];
 }
 
-/* What is before both. */
+/* Latest clock that is before both. */
 static void clock_meet(int32_t *to, const int32_t *from, uint32_t length)
 {
     for (uint32_t k = 0; k < length; k++)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copies to shared memory that run beside the thread (cp.async). Nothing arrives before the thread
-   waits for it: until then its place holds NaN, and whoever reads it is told. So a missing wait
+   waits for it: until then its place holds NaN, and a read of it is reported. So a missing wait
    is an error however fast a real machine would have been. */
 #pragma once
 #include "shared.h"
@@ -14,7 +14,7 @@ struct copy {
     struct place at;
 };
 
-/* Of one thread, in order. Groups are numbered; the last is still open. */
+/* Copies of one thread, in order. Groups are numbered; the last is still open. */
 struct copies {
     uint32_t first, end; /* modulo MAX_COPIES */
     uint32_t group;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* How a block becomes one of sm_90 (at its first smem_base()), and how the scheduler lets its threads go on. */
+/* Turns a block into one of sm_90 (at its first smem_base()), and schedules its threads. */
 #pragma once
 #include "global.h"
 #include "wgmma.h"

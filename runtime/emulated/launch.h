@@ -37,7 +37,7 @@ struct emulation_banks {
     struct emulation_site site[EMULATION_MAX_SITES];
 };
 
-/* What the blocks of an entry made the machine do, whatever place of the text asked for it. */
+/* Work that the blocks of an entry made the machine do, over all places of the text. */
 struct emulation_entry {
     char name[48];
     uint64_t products; /* of a warp on its matrix unit, each 16 x 8 x 16 (tf32: x 8) */
@@ -61,7 +61,7 @@ struct emulation_launch {
     char error[320]; /* one line about what the kernel did wrong; empty: nothing */
 };
 
-/* How much memory a block needs depends on threads, shared_bytes, and whether there are banks. */
+/* Bytes that a block needs, by threads, shared_bytes, and whether there are banks. */
 size_t emulation_memory(const struct emulation_launch *l);
 /* Runs one block of the entry of the object that `enter` is of. 0, or -1 with l->error filled; the outputs
    are then undefined. */

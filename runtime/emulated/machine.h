@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What stands between a kernel's text and the machine that it runs on here: the text is compiled by the
-   host compiler as an object of its own, which is quick, and calls the machine through a table; the
-   machine is part of the library. Both sides include this file. */
+/* Interface between a kernel's text and the emulated machine. The host compiler compiles the text as an object of its
+   own, which is fast, and the text calls the machine through a table. The machine is part of the library. Both sides
+   include this file. */
 #pragma once
 #include <stdint.h>
 
-/* Of the text: for messages, and to tell one access from another. */
+/* Place in the text, for messages and to distinguish accesses. */
 struct place {
     const char *function;
     int line;

@@ -28,7 +28,7 @@ static float float_from(uint32_t half, uint32_t f16)
     uint32_t sign = (half & 0x8000) << 16, rest = half & 0x7fff;
     if (rest >= 0x7c00)
         return bits_float(sign | 0x7f800000 | (rest & 0x3ff) << 13);
-    /* As a float's exponent and fraction; 2^112 moves the exponent, denormals with it. */
+    /* Treat the rest as a float's exponent and fraction; 2^112 moves the exponent, denormals with it. */
     return bits_float(sign | float_bits(bits_float(rest << 13) * 0x1p112f));
 }
 
@@ -122,7 +122,7 @@ static uint32_t tf32_from(float x)
     return (bits & 0x7f800000) == 0x7f800000 ? bits : (bits + 0x1000) & 0xffffe000;
 }
 
-/* What a product takes of an operand. */
+/* Bits of an operand that a tf32 product uses. */
 static inline float tf32_part(uint32_t bits)
 {
     return bits_float(bits & 0xffffe000);

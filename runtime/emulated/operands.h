@@ -46,7 +46,7 @@ static const char *each_piece(uint64_t d, uint32_t rows, bool transposed, piece_
     return NULL;
 }
 
-/* How a product reads 16 bytes: row i of the first operand by its own warp, the second operand by all. */
+/* Reads of 16 bytes by a product: row i of the first operand by its own warp, the second operand by all. */
 struct piece_begin {
     const int32_t *warp[4], *all; /* clocks */
     bool second;

@@ -77,7 +77,7 @@ static inline struct shadow *shadow_of(const void *p, uint32_t bytes,
     return b->shadow + offset / 4;
 }
 
-/* What is wrong with the access, once it is known that something is. */
+/* Reports the error of an access that is known to be wrong. */
 static __attribute__((noinline)) void explain_read(const void *p, const struct shadow *s,
                                                    uint32_t words, struct place at)
 {

@@ -221,7 +221,7 @@ static void meet_commit(struct thread *t)
     warpgroup_of(t)->group++;
 }
 
-/* What the product owned is the threads' again. */
+/* Returns the product's registers and operands to the threads. */
 static void end_product(struct thread *t, const struct flying_product *p)
 {
     for (uint32_t k = 0; k < WARPGROUP && p->what.a; k++)

@@ -58,7 +58,7 @@ static void read_words(uint32_t at, uint32_t bytes, enum emulation_access access
     }
 }
 
-/* May the clock's owner write the word? */
+/* Error text if the clock's owner may not write the word; null if it may. */
 static const char *check_overwrite(const struct word_state *w, const int32_t *clock)
 {
     if (w->flags & WORD_MBARRIER)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What can be wrong with a launch before its tensors are looked at. */
+/* Checks of a launch before its tensors. */
 #include "gen/key_shape.h"
 #include "runtime/launch/steps.h"
 #include <math.h>

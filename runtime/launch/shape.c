@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* How much of the batch is worked on together, and how many bytes of workspace that needs. LAUNCH.md has the
+/* Number of sequences of the batch that are done together, and bytes of workspace for them. LAUNCH.md has the
    formulas. */
 #include "gen/key_shape.h"
 #include "runtime/launch/steps.h"

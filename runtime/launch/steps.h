@@ -6,7 +6,7 @@
 __extension__ typedef unsigned __int128
     wide; /* products of sizes before they are known to fit */
 
-/* What is worked on together, and the workspace for it. */
+/* Sequences that are done together, and the workspace for them. */
 struct shape {
     uint32_t batch, n, queries, keys; /* n: the larger of the two */
     uint32_t slice, workers, bias_chunks;

@@ -35,7 +35,7 @@ static void phase_begin(u8 *scratch)
 #endif
 }
 
-/* Of operands that are packed, rows are their own. */
+/* Rows of a head's sequence, which are its own if operands are packed. */
 static struct sequence head_at(const struct abi_args *a, u64 index, enum side side)
 {
     return sequence_at(a, a->first_batch + (u32)(index / a->heads), (u32)(index % a->heads),
@@ -57,7 +57,7 @@ INLINE int item_beyond(const struct sequence *s, const struct abi_item *item)
     return item->row0 >= s->rows;
 }
 
-/* How many of the indices k .. end - 1 are consecutive items of one sequence. */
+/* Number of the indices k .. end - 1 that are consecutive items of one sequence. */
 static u32 neighbours_at(const struct abi_args *a, const struct abi_plan *p, u64 k, u64 end)
 {
     const struct abi_work *w = p->work + k;
@@ -70,7 +70,7 @@ static u32 neighbours_at(const struct abi_args *a, const struct abi_plan *p, u64
     return ret;
 }
 
-/* Whether the head has the place for K and V (layout.h). */
+/* True if the head has the place for K and V (layout.h). */
 INLINE int packs_keys(const struct sequence *s)
 {
 #if GROUPED

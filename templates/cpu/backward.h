@@ -52,7 +52,7 @@ static void block_gradient(const struct row_block *t, struct block *b)
     }
 }
 
-/* Is a score above the row's tau? As block_gradient() finds it. */
+/* True if a score is above the row's tau, computed like block_gradient(). */
 INLINE ivec score_above(const struct row_block *t, u32 r, vec score)
 {
     const vec tau = splat(t->m->offset[r]);
@@ -241,7 +241,7 @@ static void dkv_item(const struct sequence *s, const struct abi_item *item, u8 *
     backward_epilogue(&t, &s->a->d_v, kept_scale(s), 1);
 }
 
-/* Does an item of a plan, or a run of items that are all diagonals. Returns how many. */
+/* Runs an item of a plan, or a run of items that are all diagonals. Returns the number of items. */
 static u32 backward_items(const struct sequence *s, const struct abi_plan *p,
                           const struct abi_item *item, u32 neighbours, u8 *scratch)
 {

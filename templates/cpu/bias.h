@@ -11,7 +11,7 @@
 
 #if BIAS
 
-/* What X is multiplied with to be added to the block's scores. */
+/* Factor of X before it is added to the block's scores. */
 INLINE float bias_score_scale(const struct row_block *t)
 {
     return (IS_SOFTMAX ? LOG2_E : 1.0f) / (MATRIX ? t->softmax_scale : 1);

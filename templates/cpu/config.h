@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What this kernel is specialised on: the numbers of the kernel config, with defaults for those that it leaves out. */
+/* Specialisation of this kernel: the numbers of the kernel config, with defaults for missing ones. */
 #ifndef MASKC_CPU_CONFIG_H
 #define MASKC_CPU_CONFIG_H
 

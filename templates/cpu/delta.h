@@ -75,7 +75,7 @@ INLINE int deltas_shared(const struct abi_args *a)
 }
 
 #if BIAS
-/* What that phase does of an item: a split one leaves its part of the sums. */
+/* Runs that phase for an item: a split item stores its part of the sums. */
 static void row_block_deltas_shared(struct row_block *t)
 {
     row_block_deltas_first(t);

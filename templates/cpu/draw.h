@@ -18,7 +18,7 @@ struct wide_philox {
     wide x, y, z, w;
 };
 
-/* What all draws of a launch share, and whose they are. */
+/* Values that all draws of a launch share, and the sample and head they are for. */
 struct draw {
     u64 seed;
     u32 sample, h, keep_below;

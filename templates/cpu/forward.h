@@ -62,7 +62,7 @@ static void forward_item(const struct sequence *s, const struct abi_item *item, 
     }
 }
 
-/* Does an item, or a run of items that are all diagonals. Returns how many. */
+/* Runs an item, or a run of items that are all diagonals. Returns the number of items. */
 static u32 forward_items(const struct sequence *s, const struct abi_item *item, u32 neighbours,
                          u8 *scratch)
 {

@@ -15,7 +15,7 @@ enum {
     WIDTH = CPU_WIDTH(VECTOR_BYTES, HEAD_DIM), /* of a row of floats; the rest is zero */
     /* Rows of the caller's tensors serve as they are where they are floats that fill vectors. */
     ROWS_PACKED = !IS_F32 || WIDTH != HEAD_DIM,
-    /* Whether an item's score columns are all held at once. */
+    /* True if an item's score columns are all held at once. */
     BLOCKS_KEPT = !IS_SOFTMAX,
     ELEMENT_BYTES = IS_F32 ? 4 : 2,
     /* Strides of a block: see sizes.h. */
@@ -48,7 +48,7 @@ INLINE float *lse_at(const struct sequence *s, u32 i)
     return s->a->lse + s->batch * s->a->lse_batch + (i64)s->h * s->a->lse_head + s->first + i;
 }
 
-/* What is subtracted from a score: LSE in base 2, or tau. 0 for a row without active entries (-inf). */
+/* Offset subtracted from a score: LSE in base 2, or tau. 0 for a row without active entries (-inf). */
 INLINE float score_offset(float lse)
 {
     if (lse == -INFINITY_F)

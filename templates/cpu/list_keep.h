@@ -55,7 +55,7 @@ INLINE struct list_at list_next(const struct row_block *t, struct list_at x)
                                : (struct list_at){x.tile + 1, 0};
 }
 
-/* How many columns of its own the row has there. */
+/* Number of listed columns that the row has there. */
 INLINE u32 list_length(const struct block *b, struct list_at x)
 {
     const struct column_tile *tile = &b->tile[x.tile];
@@ -77,7 +77,7 @@ static struct list_at flat_fill(struct flat_entries *f, const struct row_block *
     return x;
 }
 
-/* What was drawn for the rows x .. end. */
+/* Stores the draws of the rows x .. end. */
 static void flat_put(const struct flat_entries *f, const struct row_block *t, struct block *b,
                      struct list_at x, struct list_at end)
 {

@@ -19,7 +19,7 @@ enum { MICRO_ROWS = 4 };
 
 enum { BLOCKS = BLOCK_ROWS / MICRO_ROWS, BLOCKS_ALL = (1 << BLOCKS) - 1 };
 
-/* How far apart the rows of C, A and B are; columns of A. `add`: C is added to. */
+/* Distances between the rows of C, A and B; columns of A. `add`: C is added to. */
 struct product_shape {
     u32 stride_c, stride_a;
     i64 stride_b;

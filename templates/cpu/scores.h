@@ -30,7 +30,7 @@ static void tile_scores(const struct row_block *t, struct block *b,
     tile_bias(t, b, tile);
 }
 
-/* Of row r, the columns of a tile that it has. */
+/* Number of a tile's columns that row r has. */
 INLINE u32 tile_columns(const struct block *b, const struct column_tile *tile, u32 r)
 {
     return tile_is_panel(tile) ? tile->width : list_count(&b->column[r][tile->at], tile->width);

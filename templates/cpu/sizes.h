@@ -73,7 +73,7 @@ enum { CPU_COLUMN_TILE_BYTES = 32, CPU_BLOCK_HEADER_BYTES = 64 };
               : 4 * (CPU_PACK_PANELS(backward) * (head_dim)*3 / 2 +  \
                      CPU_PACK_OPERANDS(backward) * (width)))
 
-/* What a split row leaves: its sums (two of them in the backward pass) and two numbers. */
+/* Bytes that a split row stores: its sums (two of them in the backward pass) and two numbers. */
 #define CPU_PARTIAL_ROW_BYTES(backward, width) (4 * ((1 + (backward)) * (width) + 2))
 
 /* ---- what the kernels of some items take (enum abi_item_kernel) ---- */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What both ways to pack share: a transpose of 4 x 4 blocks, rows as floats. */
+/* Shared by both ways to pack: a transpose of 4 x 4 blocks, rows as floats. */
 #ifndef MASKC_CPU_TRANSPOSE_H
 #define MASKC_CPU_TRANSPOSE_H
 #include "cpu/layout.h"

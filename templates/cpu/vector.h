@@ -83,7 +83,7 @@ INLINE u32 bits_of_wide(wide mask)
 #endif
 }
 
-/* As the instruction does it: the second operand where either is NaN. */
+/* Maximum as the instruction computes it: the second operand if either is NaN. */
 INLINE vec larger(vec a, vec b)
 {
 #if VECTOR_BYTES == 64 && defined __clang__

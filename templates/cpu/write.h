@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What a row block writes of its rows, forward and backward. */
+/* Output of a row block's rows, forward and backward. */
 #ifndef MASKC_CPU_WRITE_H
 #define MASKC_CPU_WRITE_H
 #include "cpu/row_block.h"

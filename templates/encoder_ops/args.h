@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the row kernels receive: a model's parts between its matrix products, row by row. Plain C, read
+/* Arguments of the row kernels: a model's parts between its matrix products, row by row. Plain C, read
    by the host and by the kernels; stands after abi.h.
 
    T is the kernel's dtype (f32 or bf16), H its HIDDEN. Matrices are dense, one row after another, and begin
@@ -9,7 +9,7 @@
 
 enum { ROWS_THREADS = 128, ROWS_OF_BLOCK = ROWS_THREADS / 32 }; /* a warp takes a row */
 
-/* What a product of matrices becomes; the order is model/ops/linear.h's. */
+/* Operation after a product of matrices; in the order of model/ops/linear.h. */
 enum rows_after {
     ROWS_AFTER_NONE,
     ROWS_AFTER_GELU,      /* x/2 (1 + erf(x / sqrt 2)) */

@@ -22,7 +22,7 @@ static struct kernel_request request_of(enum abi_dtype dtype)
         .dtype = dtype, .head_dim = dims[dtype], .backward = true, .dropout = true};
 }
 
-/* How many results are wrong. */
+/* Number of wrong results. */
 static uint32_t run_one(const char *name, uint32_t n, const struct target *t,
                         enum abi_dtype dtype, struct cache *cache)
 {

@@ -56,7 +56,7 @@ class CheckerTest(unittest.TestCase):
             self.assertEqual((checker.wrong, checker.compared), (1, 5 * 6 * 3 * 2))
 
     def test_the_closed_forms_of_the_paper(self):
-        """Of the three shifted values, and of the final ones, for sorted sequences."""
+        """Closed forms of the three shifted values, and of the final ones, for sorted sequences."""
         case = theorem.Case(3, 5)
         selected, final, delta = theorem.Checker(theorem.exact_heads).run(case)
         self.assertEqual(delta, 4 * (125 + 5 + 1))

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What lanes of a warp do together. */
+/* Instructions in which the lanes of a warp cooperate. */
 #include "tests/sass/handlers.h"
 
 /* SHFL P, R, x, b, c: c is clamp in bits 0-4 and segment mask in bits 8-12, as in PTX's shfl.sync. */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* How lanes part and meet. Lanes at the same place together are a path. Paths meet where the code says so
+/* Divergence and convergence of lanes. Lanes at the same place together are a path. Paths meet where the code says so
    (BSYNC, WARPSYNC), never by chance: a GPU does not promise more. */
 #include "tests/sass/handlers.h"
 #include "tests/sass/hopper/hopper.h"
@@ -54,7 +54,7 @@ void run_trap(struct warp *w, const struct instruction *i, uint32_t mask)
     fault(w, "the kernel gave up");
 }
 
-/* Of the lanes that path p waits with: those that wait at the same barrier, or BSYNC's mask is complete. */
+/* Releases the lanes that wait with path p if all lanes of the barrier, or of BSYNC's mask, have arrived. */
 static bool release_barrier(struct warp *w, struct path *p)
 {
     const uint32_t lane = first_lane(p->mask), k = p->barrier;

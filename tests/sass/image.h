@@ -10,7 +10,7 @@ struct image {
     uint32_t entries;
 };
 
-/* How long the cubin is, as its tables say. */
+/* Length of the cubin according to its tables. */
 uint64_t image_bytes(const uint8_t *cubin);
 
 /* Disassembles and parses: 0, or -1 with a line in `why`. */

@@ -45,7 +45,7 @@ enum operand_kind {
     OPERAND_GROUP,      /* gsb0: products in flight */
 };
 
-/* What follows gdesc[UR4]. */
+/* Fields after gdesc[UR4]. */
 enum {
     MATRIX_TRANSPOSE_A = 1,
     MATRIX_TRANSPOSE_B = 2,
@@ -96,7 +96,7 @@ struct instruction {
     const char *text;                                /* as disassembled */
 };
 
-/* What follows an opcode's name and changes what the instruction does. */
+/* Suffixes of an opcode's name that change the instruction. */
 /* clang-format off */
 #define MODIFIERS(M) \
     M(X) M(EX) M(U32) M(S32) M(U64) M(S64) M(U16) M(S16) M(S8) M(AND) M(OR) M(LT) M(LE) \
@@ -118,7 +118,7 @@ static inline bool has(const struct instruction *i, enum modifier m)
     return i->modifiers >> m & 1;
 }
 
-/* How an instruction leaves the straight line; control.c. */
+/* Kinds of instructions that change the control flow; control.c. */
 enum control_kind {
     CONTROL_NONE,
     CONTROL_BRANCH,
@@ -302,7 +302,7 @@ void scoreboard_need(struct warp *w, uint32_t first, uint32_t count);
 /* A number below `below`, from the block's seed. */
 uint32_t block_draw(struct block *b, uint32_t below);
 
-/* Of so many bytes of shared memory. */
+/* Allocates the shadow of this many bytes of shared memory. */
 struct shadow *shadow_new(uint32_t bytes);
 void shadow_destroy(struct shadow *s);
 

@@ -37,7 +37,7 @@ static const struct {
       "random(0.1, seed=4)|rows(5)", "dense"}},
 };
 
-/* Of each 50: how many of a kind. */
+/* Number of mutants of each kind in every 50. */
 static const struct {
     enum mutation kind;
     const char *name;

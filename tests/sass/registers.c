@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* How operands are read and results written. */
+/* Reads operands and writes results. */
 #include "tests/sass/machine.h"
 
 /* Bits of an immediate for an instruction that reads integers; a decimal number is a float's. */

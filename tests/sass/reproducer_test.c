@@ -13,7 +13,7 @@ enum { TILES = 10, STORED = TILES - 1, ROWS = 64, WHOLE = 32, MASKED = 1000 };
 /* Whole tiles before partial ones, partial ones before whole ones, and some of a kind. The last one is loaded only. */
 static const uint32_t tiles[TILES] = {5, 32, 32, 3, 32, 7, 8, 32, 32, 32};
 
-/* What the fault makes of it, where `ahead` is 1: a tile is masked where the next one is partial. */
+/* Result with the fault where `ahead` is 1: a tile is masked where the next one is partial. */
 static bool is_result(const uint32_t *out, uint32_t ahead)
 {
     for (uint32_t k = 0; k < STORED; k++)

@@ -6,8 +6,8 @@
 #include "tests/support/known/known.h"
 #include "tests/support/sass_setup.h"
 
-/* Of NVRTC, the machine, who launches and the judge. */
+/* Key of NVRTC, the machine, the launching code and the judge. */
 struct cache_key sample_common(void);
-/* Of the case's kernel file with its text, which `see` is shown; it has no machine code. */
+/* Key of the case's kernel file, which is passed to `see` with its text and without machine code. */
 struct cache_key sample_key(const struct sass_case *c, const char *target,
                             void (*see)(const struct artifact *a));

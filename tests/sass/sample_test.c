@@ -65,7 +65,7 @@ static const struct sass_case cases[] = {
     {PAIR("stride(8)|diagonal(1)|rows(30)", "causal"), 100, F(F16, 64), KEYS(2, 141)},
 };
 
-/* What the sample consists of: entries by family, and what plans have. */
+/* Contents of the sample: entries by family, and the features of plans. */
 static struct seen {
     char entry[40][48];
     uint32_t entries;

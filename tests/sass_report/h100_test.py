@@ -55,7 +55,7 @@ CASES = json.loads(FIXTURE.read_text(encoding="utf-8")) if FIXTURE.exists() else
 
 
 def store(name, path, batch, heads):
-    """Of works the test needs proportions alone."""
+    """Counts with invented works, of which the test needs only the proportions."""
     counts = json.loads(pathlib.Path(path).read_text(encoding="utf-8"))["counts"]
     for c in counts:
         c["works"] = [round(x / 100) for x in c["works"]]

@@ -82,7 +82,7 @@ def shape(n, head_dim):
 
 
 def key_of(compilers, n, head_dim):
-    """Of all that decides whether a file keeps to the budgets: the kernels' text, the compiler, the budgets, tools/sass."""
+    """Hash of everything that decides the budgets' result: the kernels' text, the compiler, the budgets, tools/sass."""
     parts = [*sorted(compilers), *(p.read_text(encoding="utf-8") for p in sorted(BUDGETS.parent.glob("*.*")) if p.suffix != ".md")]
     for target in TARGETS:
         with tempfile.TemporaryDirectory() as folder:

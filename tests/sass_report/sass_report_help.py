@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the tests of tools/sass share: where its parts are, the program, and code from a small listing (loop.sass, of
+"""Shared by the tests of tools/sass: where its parts are, the program, and code from a small listing (loop.sass, of
 loop.cu by NVRTC 13.0 for sm_80). Imported first: it sets the path."""
 import os
 import pathlib

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the covering tests of all devices share: the factors that a launch has whatever it runs on, rows of
+/* Shared by the covering tests of all devices: the factors that a launch has whatever it runs on, rows of
    values as masks, features and problems, and the tests' options. */
 #pragma once
 #include "tests/support/pairs.h"
@@ -43,7 +43,7 @@ void covering_full(struct covering *c, void *context,
 /* Heads 0 and 1 from expressions, the other way around on a second layer. */
 struct mask *covering_mask(const struct pairs_row *r, const char *first, const char *second,
                            uint32_t n);
-/* One layer, whose heads take two expressions by turns. */
+/* One layer, whose heads alternate between two expressions. */
 struct mask *covering_heads(const char *first, const char *second, uint32_t heads, uint32_t n);
 struct kernel_request covering_request(const struct pairs_row *r, enum abi_dtype dtype,
                                        uint32_t head_dim);
@@ -53,6 +53,6 @@ enum { COVERING_BATCH = 32 };
 struct problem covering_problem(const struct pairs_row *r, const struct mask *m,
                                 const struct kernel_request *f,
                                 int32_t lengths[COVERING_BATCH]);
-/* What the row says, after the kernel's name and the masks' names and length. */
+/* Writes the row's settings, after the kernel's name and the masks' names and length. */
 void covering_name(const struct pairs_row *r, const struct kernel_request *f,
                    const char *kernel, const char *masks, char *ret, size_t storage);

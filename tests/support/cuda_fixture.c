@@ -52,7 +52,7 @@ static void add_plan(struct artifact *a, const struct plan *p)
     memcpy(to->steps, p->steps, sizeof to->steps);
 }
 
-/* What nobody runs. */
+/* Placeholder code of kernels that are never run. */
 static const char *const no_code[] = {"none", NULL};
 
 static void add_target(struct artifact *a, const char *name, const char *const *images,

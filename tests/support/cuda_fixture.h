@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the tests of CUDA kernels share: a mask's name to a kernel file in memory without
+/* Shared by the tests of CUDA kernels: a mask's name to a kernel file in memory without
    running a GPU compiler (the emulation needs the text alone), and that file changed. */
 #pragma once
 #include "tools/reference/check.h"

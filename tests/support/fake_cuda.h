@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What every libcuda.so.1 that is none has in common: errors, devices, contexts. Before it is included
+/* Common part of every mock libcuda.so.1: errors, devices, contexts. Before it is included
    FAKE_GPU names the struct that counts (contexts, pushed, calls, fail_at, failures), FAKE_CAPABILITY(device) is
    90 for 9.0, FAKE_PROCESSORS are how many a device has, and count_call(name) counts a call and says
    whether it is the one that fails. The struct's `failures` counts calls that failed.

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What only models ask of a driver, for a libcuda.so.1 that runs none: a driver has them all. After fake_cuda.h. */
+/* Driver functions that only models call, for a mock libcuda.so.1. Include it after fake_cuda.h. */
 #pragma once
 
 #define UNUSED(name)                                       \

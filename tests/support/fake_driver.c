@@ -37,7 +37,7 @@ static int count_call(const char *name)
     return ++fake_driver.calls == fake_driver.fail_at ? INJECTED : 0;
 }
 
-/* What modules were loaded from, by handle; more of them than anybody holds at a time. */
+/* Images of the loaded modules, by handle; more than are loaded at a time. */
 static char images[FAKE_MODULES][sizeof fake_driver.image];
 static unsigned loads;
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the fake driver (fake_driver.c) keeps count of; its symbol is `fake_driver`. */
+/* Counters of the mock driver (fake_driver.c); its symbol is `fake_driver`. */
 #pragma once
 #include "templates/abi.h"
 /* after it */
@@ -7,7 +7,7 @@
 
 enum { FAKE_LAUNCHES = 32, FAKE_HOPPER = 4 };
 
-/* What cuTensorMapEncodeTiled leaves in a tensor map. */
+/* Tensor map as cuTensorMapEncodeTiled fills it. */
 struct fake_map {
     unsigned long long address, extent[4], stride[3];
     unsigned box[4];

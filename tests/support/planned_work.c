@@ -13,13 +13,13 @@
 
 enum { BAND = 16, FRAGMENT = 8, HALF = 16 };
 
-/* Of an entry's items: live 16 x 8 fragments, live 16 x 16 halves of tiles, columns that are brought,
+/* Counts of an entry's items: live 16 x 8 fragments, live 16 x 16 halves of tiles, columns that are brought,
    rows of row_blocks. */
 struct work {
     uint64_t fragments, halves, columns, rows;
 };
 
-/* How often an entry does what: products of scores for each step of 16 of D and fragment, products of
+/* Number of operations of an entry: products of scores for each step of 16 of D and fragment, products of
    sums for each step and half, operands that are brought of columns, and of rows. */
 struct entry {
     const char *name;

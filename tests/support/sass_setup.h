@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the tests of machine code share: the driver of this folder in the loader's path, nvdisasm found, kernels
+/* Shared by the tests of machine code: the driver of this folder in the loader's path, nvdisasm found, kernels
    compiled by NVRTC for one target and loaded on it. */
 #pragma once
 #include "gen/key_shape.h"
@@ -14,7 +14,7 @@ const char *setup_machine(char **argv, const char *folder, const char *target);
 const char *setup_missing(void);
 
 struct sass_case {
-    const char *mask[2]; /* of heads by turns; the second null: one */
+    const char *mask[2]; /* of alternate heads; the second null: one */
     uint32_t n;
     struct kernel_request request;
     struct key_shape

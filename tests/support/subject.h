@@ -18,7 +18,7 @@ uint32_t subject_targets(const struct target **ret, uint32_t storage);
 /* Whether the text of such a kernel is that of the level below, which subject_targets lists too: on a CPU without work
    for the matrix unit. One of the two is enough. */
 bool subject_repeats(const struct target *t, const struct kernel_request *f);
-/* What such a target is to be called in messages. */
+/* Name of the target in messages. */
 const char *subject_name(const struct target *t);
 
 /* A loaded kernel, or the test fails. */

@@ -136,7 +136,7 @@ struct check_result {
 /* Appends to a growing array. */
 void check_push(struct check_result r, struct check_result **ret, uint32_t *ret_count);
 
-/* What is checked. */
+/* Input of a check. */
 struct check {
     const struct maskc_kernel *kernel;
     const struct problem *problem;

@@ -152,7 +152,7 @@ static void sample_rows(const struct problem *p, double *d_o)
         d_o[k] = p->sample[k / width % p->length] ? dtype_held(p->dtype, factor * d_o[k]) : 0;
 }
 
-/* Of a bias as of a scale: some entries below 0, most near 1. */
+/* Bias like a scale: some entries below 0, most near 1. */
 static double *make_bias(const struct problem *p)
 {
     uint64_t count = problem_bias_elements(p);
@@ -198,7 +198,7 @@ struct problem_data *problem_data_copy(const struct problem *p, const struct pro
     return ret;
 }
 
-/* Of a tensor [outer, N, width]. */
+/* Keeps the sampled rows of a tensor [outer, N, width]. */
 static void keep_rows(const struct problem *p, double *tensor, uint64_t outer, uint64_t width)
 {
     uint64_t kept = 0;

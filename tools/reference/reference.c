@@ -23,7 +23,7 @@ static uint64_t at(const struct row *r, uint32_t i)
     return (((uint64_t)r->b * p->length + i) * p->mask->heads + r->h) * p->head_dim;
 }
 
-/* Of K, V: query head h has the key head of its group. */
+/* Index of row j in K and V: query head h has the key head of its group. */
 static uint64_t key_at(const struct row *r, uint32_t j)
 {
     const struct problem *p = r->p;
@@ -147,8 +147,8 @@ static void forward(struct row *r, uint32_t i)
     r->d->lse[((uint64_t)r->b * r->p->mask->heads + r->h) * r->p->length + i] = r->lse;
 }
 
-/* What every dprob loses on its way to a score's gradient: their mean, weighted by P (softmax) or
-   over the support (sparsegen). */
+/* Mean of dprob, which is subtracted from every dprob for the gradient of a score. Weighted by P (softmax), or over the
+   support (sparsegen). */
 static double mean_dprob(const struct row *r)
 {
     double sum = 0;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What `maskc verify` asks of a kernel: the whole mask forward and backward, every distinct layer,
-   ragged and packed batches in other layouts, a sequence shorter than the mask, dropout where it is
-   compiled in, and equal bits from run to run and for any number of threads. Where the reference
-   would take too long, a sample of rows is checked, and the check's name says so. */
+/* Checks of `maskc verify`: the whole mask forward and backward, every distinct layer, ragged and packed batches
+   in other layouts, a sequence shorter than the mask, dropout if it is compiled in, and equal bits from run to run
+   and for any number of threads. If the reference would be too slow, a sample of rows is checked, and the check's
+   name says so. */
 #include "masks/base/memory.h"
 #include "runtime/device/emulated/emulated.h"
 #include "tools/reference/check.h"

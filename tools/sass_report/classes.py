@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What kind of work each machine instruction is, and the bytes of shared memory that it moves."""
+"""Classifies machine instructions by kind of work, and counts the bytes of shared memory that they move."""
 import collections
 
 TENSOR = ("HMMA", "IMMA", "DMMA", "HGMMA", "WGMMA")
@@ -64,7 +64,7 @@ def width(i):
 
 
 def shared_bytes(i):
-    """Of shared memory that a warp reads or writes."""
+    """Bytes of shared memory that a warp reads or writes."""
     if i.never:
         return 0
     if i.base in ("LDSM", "STSM"):

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a cubin's ELF says of its kernels beside their instructions."""
+"""Reads the properties of kernels from a cubin's ELF, except their instructions."""
 import struct
 
 from disassembly import Fatal
@@ -58,7 +58,7 @@ def registers_of(found):
 
 
 def threads_of(found, kernel):
-    """Of a block, where the kernel was compiled for so many; else 0."""
+    """Threads of a block, if the kernel was compiled for a fixed number; else 0."""
     info = found.get(f".nv.info.{kernel}")
     for name, value in attributes(info.bytes) if info else ():
         if name == MAX_THREADS:
@@ -68,7 +68,7 @@ def threads_of(found, kernel):
 
 
 def static_bytes(found, kernel):
-    """Of shared memory, without what the driver keeps of each block: later targets list that, too."""
+    """Bytes of shared memory, without the driver's own share of each block, which later targets list too."""
     listed = getattr(found.get(f".nv.shared.{kernel}"), "size", 0)
     return max(0, listed - (RESERVED_BYTES if ".nv.shared.reserved.0" in found else 0))
 

@@ -77,7 +77,7 @@ def entries(data, begin, end):
 
 
 def cubins(path, arch):
-    """Of a library, those for sm_<arch>, one after another."""
+    """Yields the cubins of a library for sm_<arch>, one after another."""
     with open(path, "rb") as f, mmap.mmap(f.fileno(), 0, access=mmap.ACCESS_READ) as data:
         try:
             found = [s for name, s in cubin.sections(data).items() if "nv_fatbin" in name]

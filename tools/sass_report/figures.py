@@ -82,7 +82,7 @@ def together(loops):
 
 
 def summary(kernel, loops):
-    """Of all main loops: one after another in phased kernels, else each for other groups."""
+    """Summarises all main loops: in sequence in phased kernels, else each for other groups."""
     if not loops or not all(x["entries"] for x in loops):
         return None
     if entries.family_of(kernel) in entries.PHASED:
@@ -130,7 +130,7 @@ def counted(code, counts, active):
 
 
 def loop_counted(loop, code, counts):
-    """What a launch issued in a main loop, over the entries that it computed there."""
+    """Instructions that a launch issued in a main loop, divided by the entries that it computed there."""
     inside = [k for first, end in loop["body"] for k in range(first, end)]
     made = counted([code[k] for k in inside], [counts[k] for k in inside], None)
     turns = per(made["tensor"], loop["tensor"])
@@ -139,7 +139,7 @@ def loop_counted(loop, code, counts):
 
 
 def launch_figures(record, kernel, active, loops):
-    """Of a line of MASKC_SASS_COUNTS; `active` entries that the launch works on, or None."""
+    """Figures of a line of MASKC_SASS_COUNTS; `active` entries that the launch processes, or None."""
     counts = record["counts"]
     if len(counts) != len(kernel.code):
         raise Fatal(2, f"counts of {kernel.name}: {len(counts)} instructions, its code has {len(kernel.code)}")
@@ -148,7 +148,7 @@ def launch_figures(record, kernel, active, loops):
 
 
 def traces_of(data, kernel):
-    """Of each warp of a block, out of MASKC_SASS_TRACE."""
+    """Executed instructions of each warp of a block, from MASKC_SASS_TRACE."""
     warps = {}
     for (word,) in struct.iter_unpack("<I", data[:len(data) // 4 * 4]):
         warps.setdefault(word >> 24, []).append(word & 0xffffff)

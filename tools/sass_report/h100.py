@@ -29,7 +29,7 @@ NEEDED = {"counts", "sectors", "wavefronts", "fetched", "stored", "alone", "work
 
 
 def counted(record, code, blocks):
-    """What the model takes of a launch: sums over its blocks. `blocks`: that a processor holds."""
+    """Sums over a launch's blocks, as inputs of the model. `blocks`: the number that a processor holds."""
     products = sum(n * classes.depth(i) for i, n in zip(code, record["counts"])) / 16
     return {"kernel": record["entry"], "warps": record["threads"] // classes.WARP, "resident": blocks, "products": products, "slots": sum(record["counts"]),
             "wavefronts": sum(record["wavefronts"]), "sectors": sum(record["sectors"]),
@@ -57,7 +57,7 @@ def units(c, times):
 
 
 def predict(c, batch, repeats=1):
-    """Of a counted launch with `batch` times its sequences and `repeats` times its heads."""
+    """Predicts a counted launch with `batch` times its sequences and `repeats` times its heads."""
     made = units(c, (batch, repeats))
     spread = balance(c["works"], (batch, repeats), c["resident"] * PROCESSORS) if c["works"] else 1
     together = sum(t ** OVERLAP for t in made.values()) ** (1 / OVERLAP)
@@ -67,7 +67,7 @@ def predict(c, batch, repeats=1):
 
 
 def work_figures(c):
-    """Of one work (a row block, for instance) on average; `loads`: how often a warp waits for what L2 or DRAM has, `waited`: cycles that
+    """Average figures of one work (a row block, for instance); `loads`: how often a warp waits for what L2 or DRAM has, `waited`: cycles that
     it waits so, in a block that is alone."""
     works = max(1, len(c["works"]))
     return {"works": len(c["works"])} | {key: c[key] / works for key in ("slots", "wavefronts", "sectors", "alone")} | {
@@ -85,7 +85,7 @@ def records_of(path, text):
 
 
 def launches_of(path, text, found, code):
-    """What the model takes of each launch in MASKC_SASS_COUNTS's file, in its order; those of kernels in `found`."""
+    """Inputs of the model for each launch in MASKC_SASS_COUNTS's file, in its order; only kernels in `found`."""
     by_name = {(x.target.rstrip("a"), x.name): x for x in found}
     made = []
     for r in records_of(path, text):

@@ -38,7 +38,7 @@ def computed(record, kernel, head_dim):
 
 
 def figures(record, kernel, head_dim, mask):
-    """Of a counted launch of cuda_hopper, or None. mask: its source and length."""
+    """Figures of a counted launch of cuda_hopper, or None. mask: its source and length."""
     if kernel.name not in ALIKE or not entries.is_hopper(kernel.code):
         return None
     made = computed(record, kernel, head_dim)
@@ -56,7 +56,7 @@ def row(kernel, found):
 
 
 def print_table(kernels):
-    """Of launches of cuda_hopper that were counted; nothing where there is none."""
+    """Prints the counted launches of cuda_hopper; nothing where there is none."""
     rows = [row(k, k["launch"]["hopper"]) for k in kernels if k.get("launch", {}).get("hopper")]
     if rows:
         head = ("kernel", "D", "shape", "slots an entry", "prototype", "ratio", "bytes a tile", "prototype", "ratio")

@@ -55,7 +55,7 @@ class KernelFile:
         return struct.unpack(f"<{len(data) // struct.calcsize(form)}{form}", data)
 
     def active_entries(self, layer=0):
-        """Of all heads of a layer, one sequence."""
+        """Number of active entries of all heads of a layer, for one sequence."""
         rows, runs = self.integers("mask/rows", "Q"), self.integers("mask/runs", "I")
         shape = self.header["mask/rows"]["shape"]
         heads = self.header["mask/at"]["shape"][1]

@@ -159,7 +159,7 @@ def instructions(code, blocks, body):
 
 
 def trips_of(code, blocks, loop):
-    """How often a counted loop runs: its limit by its step, both constants; 1 where they are not. The
+    """Number of turns of a counted loop: its limit by its step, both constants; 1 where they are not. The
     counter is taken to begin below the step, as thread indices and zeros do."""
     inside = instructions(code, blocks, loop.body)
     steps = {m.group(1): int(m.group(2), 16) for i in inside if i.base in STEPPERS

@@ -75,7 +75,7 @@ def pipe_of(i):
 
 
 def memory_cycles(i):
-    """Of the processor's one pipe to shared memory and L1."""
+    """Cycles of the processor's single pipe to shared memory and L1."""
     if i.base == "LDGSTS":
         return COPY_CYCLES
     if i.base in ("SHFL", "REDUX"):

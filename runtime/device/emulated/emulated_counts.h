@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What blocks of the emulation counted, added up for who asked (emulated.h). */
+/* Counts of the emulation's blocks, added up for the caller (emulated.h). */
 #pragma once
 #include "runtime/emulated/launch.h"
 

@@ -7,7 +7,7 @@
 #include "cpu/diagonal/run.h"
 #include "cpu/dropout.h"
 
-/* Of the diagonals that 16 rows see. */
+/* Bits of the diagonals that 16 rows see. */
 typedef u16 diagonal_bits[RUN_DIAGONALS];
 
 /* Entries of scattered diagonals that wait for their draws. */

@@ -10,7 +10,7 @@ struct four_rows {
     vec at[FOUR][ROW_VECS];
 };
 
-/* What four of the 16 rows, from `first` on, are multiplied with: rows of the operand where these diagonals are. */
+/* Factors of four of the 16 rows, from `first` on: rows of the operand where these diagonals are. */
 struct four_columns {
     const struct operand *o;
     const struct diagonal_at *diagonal;
@@ -102,7 +102,7 @@ static void diagonal_dots_vector(diagonal_numbers to, const struct diagonal_run 
     }
 }
 
-/* What four of the 16 rows, from `first` on, take their sums from, and where these go. */
+/* Operands and destination of the sums of four of the 16 rows, from `first` on. */
 struct four_operands {
     const struct operand *o;
     const struct diagonal_at *diagonal;

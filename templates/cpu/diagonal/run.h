@@ -104,7 +104,7 @@ static void diagonals_partition(const struct diagonal_at *diagonal, struct diago
     rows->special = k;
 }
 
-/* Of 16 rows of an item, from `first` on, those that a diagonal covers. */
+/* Bits of the rows that a diagonal covers, among 16 rows of an item from `first` on. */
 INLINE u32 diagonal_covers(const struct abi_line *diagonal, i32 first, i32 left)
 {
     i32 begin = (i32)diagonal->row_begin - first, end = (i32)diagonal->row_end - first;

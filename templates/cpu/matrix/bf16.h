@@ -66,7 +66,7 @@ INLINE u32 lanes_larger(vec a, vec b)
     return bits;
 }
 
-/* Whether all lanes of these words are equal. */
+/* True if all lanes of these words are equal. */
 INLINE int words_equal(const u32 *a, const u32 *b)
 {
     u32 bits;

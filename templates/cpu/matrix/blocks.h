@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* How products on a matrix unit cut a row block, and what they sum up. */
+/* Blocks of a row block for products on a matrix unit, and the sums of these products. */
 #ifndef MASKC_CPU_MATRIX_BLOCKS_H
 #define MASKC_CPU_MATRIX_BLOCKS_H
 #include "cpu/layout.h"

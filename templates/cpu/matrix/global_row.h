@@ -107,7 +107,7 @@ static void matrix_row_forward(const struct sequence *s, const struct abi_item *
 }
 
 #if BACKWARD
-/* What dropout does to dP. */
+/* Applies dropout to dP. */
 static void matrix_row_drop_dp(const struct matrix_row *w)
 {
     const vec kept = splat(w->s->a->keep_scale);

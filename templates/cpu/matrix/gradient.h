@@ -37,8 +37,9 @@ static void columns_read(const struct row_block *t, const struct column_tile *ti
     }
 }
 
-/* Of two vectors of a row: the scale of their scores, what is subtracted from these, and from dP. With dropout: the
-   scale of what is kept, its bits (else null), and whether P is stored as dropped, for dV. Sparsegen: 1 / (1 - lambda). */
+/* Data of two vectors of a row: scale of their scores, offset subtracted from the scores, delta subtracted from dP.
+   With dropout: scale of kept entries, their bits (else null), and whether P is stored as dropped, for dV. Sparsegen: 1
+   / (1 - lambda). */
 struct pair_terms {
     vec softmax_scale, keep_scale, inverse;
     const vec *offset, *delta;

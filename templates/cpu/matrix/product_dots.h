@@ -8,8 +8,8 @@
 enum { DOT_ROWS = 8 };
 #define EACH_ROW(X) X(0) X(1) X(2) X(3) X(4) X(5) X(6) X(7)
 
-/* How far apart rows of C and of A are. B of a product: `depth` rows of pairs, `stride` words apart; how far the
-   second 16 columns are from the first. `columns`: 1 or 2 times 16. */
+/* Distances between rows of C and of A. B of a product: `depth` rows of pairs, `stride` words apart, with the second 16
+   columns `second` words after the first. `columns`: 1 or 2 times 16. */
 struct dots_shape {
     u32 stride_c, stride_a;
     u32 depth, stride, second, columns;

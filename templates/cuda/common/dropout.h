@@ -7,7 +7,7 @@
 #include "cuda/common/numbers.h"
 #include "philox.h"
 
-/* Whose draws: sample and head. */
+/* Sample and head of the draws. */
 struct draws {
     const struct abi_args *a;
     u32 sample, h;
@@ -48,7 +48,7 @@ DEVICE u32 kept_of_keys(struct draws d, u32 row, u32 column)
     return kept;
 }
 
-/* Of one entry. */
+/* True if dropout keeps the entry (i, j). */
 DEVICE u32 entry_kept(struct draws d, u32 i, u32 j)
 {
     return is_kept(d.a, dropout_draw(d.a->seed, d.sample, d.h, i, j));

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What every family computes with: constants, minima and maxima, lengths, lanes, and sums over a quad. */
+/* Numbers used by every family: constants, minima and maxima, lengths, lanes, and sums over a quad. */
 #ifndef MASKC_CUDA_COMMON_NUMBERS_H
 #define MASKC_CUDA_COMMON_NUMBERS_H
 #include "cuda/common/device.h"
@@ -19,8 +19,8 @@ DEVICE float larger(float a, float b)
     return max_of(a, b);
 }
 
-/* Whether a row whose P add up to `sum` saw nothing: then O is 0 and LSE -inf. False for NaN, which must stay
-   visible in both. */
+/* True if a row whose P add up to `sum` saw no entry: then O is 0 and LSE -inf. False for NaN, which must stay visible
+   in both. */
 DEVICE u32 saw_nothing(float sum)
 {
     return sum <= 0;

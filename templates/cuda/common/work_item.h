@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What a block works on: one item of the work list for one sequence and one head, and that sequence's part of
-   the tensors. How a family finds its work items stands in its own work_item.h. */
+/* Work of a block: one item of the work list for one sequence and one head, and that sequence's part of the tensors.
+   Each family finds its work items in its own work_item.h. */
 #ifndef MASKC_CUDA_COMMON_WORK_ITEM_H
 #define MASKC_CUDA_COMMON_WORK_ITEM_H
 #include "cuda/common/numbers.h"
@@ -36,7 +36,7 @@ DEVICE void work_item_sides(struct work_item *work, const struct abi_args *a, u3
 }
 #endif
 
-/* What b says: where the sequence is and how long. */
+/* Sets the place and the length of sequence b. */
 DEVICE void work_item_sequence(struct work_item *work, const struct abi_args *a,
                                u32 rows_are_keys)
 {

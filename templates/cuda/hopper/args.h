@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the entries of cuda_hopper receive: the steps of the pass, tensor maps, and the arguments of every kernel. Read by
-   the templates and by the runtime, which makes the maps of each launch. Stands after abi.h. */
+/* Arguments of the entries of cuda_hopper: the steps of the pass, tensor maps, and the arguments of every kernel. Read
+   by the templates and by the runtime, which makes the maps of each launch. Include after abi.h. */
 #ifndef MASKC_CUDA_HOPPER_ARGS_H
 #define MASKC_CUDA_HOPPER_ARGS_H
 

@@ -24,7 +24,7 @@ struct backward {
     float drift[2];         /* of these rows: what delta lacks (correct.h) */
 };
 
-/* What both scores of a step are made with. */
+/* Data from which both scores of a step are made. */
 struct backward_step {
     struct scores x, y;
     struct kept kept;
@@ -42,7 +42,7 @@ DEVICE void read_held(struct backward *b, const struct warpgroup *g)
         read_rows(&b->rows[k], g, opt_barrier(own_rows(g, k)));
 }
 
-/* As keep_rows of forward.cu. */
+/* Like keep_rows() of forward.cu. */
 DEVICE void keep_held(struct backward *b, const struct warpgroup *g, u32 mode)
 {
     if (g->k->rows_held && mode == (u32)MODE_NEVER)

@@ -246,7 +246,7 @@ DEVICE u32 elect(void)
     return x;
 }
 
-/* That lane's x (collective in a warp). */
+/* Returns x of that lane (collective in a warp). */
 DEVICE u32 shuffle_u32(u32 x, u32 lane)
 {
     return __shfl_sync(0xffffffffu, x, lane);

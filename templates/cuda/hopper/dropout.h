@@ -46,7 +46,7 @@ DEVICE u32 kept_elsewhere(const struct drop *d, u32 row, u32 column, u32 live)
     return kept;
 }
 
-/* Of slot s of the stage at hand. */
+/* Kept bits of slot s of the current stage. */
 DEVICE u32 slot_kept(const struct warpgroup *g, const struct drop *d, u32 s)
 {
     const smem_t about = g->base + step_about_at(g->k, g->stage.at);

@@ -28,7 +28,7 @@ DEVICE struct kernel_shape forward_shape(void)
     return k;
 }
 
-/* Of the lane's two rows. */
+/* State of the lane's two rows. */
 struct softmax {
     float row_max[2]; /* of the scores before scaling */
     float sum[2];     /* of P; the lane's part */

@@ -130,7 +130,7 @@ DEVICE u32 clip_step(const struct copier *c, u32 word)
 
 /* ---- steps ---- */
 
-/* What a warpgroup has there. In turn each warpgroup takes part in every step, if only with nothing. */
+/* Mode of a warpgroup in a step. In turn, each warpgroup takes part in every step, even without entries. */
 DEVICE u32 step_mode(u32 some, u32 patterned, u32 in_turn, u32 clear)
 {
     return some || in_turn ? MODE_SOME | clear | some << MODE_SLOTS | patterned << MODE_PATTERNS

@@ -48,7 +48,7 @@ DEVICE void store_boxes(const struct warpgroup *g, smem_t from, u32 output,
                   g->a->a.offsets ? 0 : (i32)work->b);
 }
 
-/* What was staged in `from` leaves for the tensors: output k from operand k of the rows. */
+/* Stores the values staged in `from` to the tensors: output k from operand k of the rows. */
 DEVICE void store_outputs(const struct warpgroup *g, const struct abi_tensor *const *tensors,
                           u32 outputs, const struct work_item *work, const struct u32x4 *block)
 {

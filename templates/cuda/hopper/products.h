@@ -6,7 +6,7 @@
 
 /* ---- which columns the lane's rows see ---- */
 
-/* Of each slot, shifted so that bit 8 j + e is column 8 j + 2 t + e. */
+/* Words of each slot, shifted so that bit 8 j + e is column 8 j + 2 t + e. */
 struct words {
     u32 row[2][ABI_STEP_SLOTS];
 };

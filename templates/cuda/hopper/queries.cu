@@ -39,7 +39,7 @@ DEVICE float dot_halves(u32 x, u32 o)
            half_high(x) * output_finite(half_high(o));
 }
 
-/* Of a row: rowsum(dO o O), and |O|^2. */
+/* Products of a row: rowsum(dO o O), and |O|^2. */
 struct row_products {
     float delta, square;
 };
@@ -133,7 +133,7 @@ DEVICE float column_square(const struct warpgroup *g)
     return live >> column % SLOT_COLUMNS & 1 ? sum : 0;
 }
 
-/* How many of the 16 columns count. */
+/* Number of the 16 columns that count. */
 DEVICE u32 columns_counted(const struct warpgroup *g)
 {
     u32 sampled = 0, count = 0;
@@ -147,8 +147,8 @@ DEVICE u32 columns_counted(const struct warpgroup *g)
     return count;
 }
 
-/* Of all warps together: whether delta must be corrected. square: the larger |O|^2 of the lane's rows. The first step is
-   there, and stays. */
+/* True for all warps if delta must be corrected. square: the larger |O|^2 of the lane's rows. Waits
+   for the first step's stage and does not release it. */
 DEVICE u32 needs_correction(const struct warpgroup *g, float square)
 {
     const smem_t all = item_about(g) + ITEM_VALUES + 32 * g->index;

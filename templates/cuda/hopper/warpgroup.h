@@ -144,7 +144,7 @@ DEVICE u32 item_start(struct warpgroup *g)
     return uniform(told.z);
 }
 
-/* What was known about the item, read again: during the loop over steps registers are few. */
+/* Reads the item's data again: registers are few during the loop over steps. */
 DEVICE struct work_item item_again(const struct warpgroup *g, struct u32x4 *block)
 {
     const smem_t about = item_about(g);

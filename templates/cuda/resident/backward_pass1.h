@@ -13,7 +13,7 @@
 #define MASKC_CUDA_RESIDENT_BACKWARD_PASS1_H
 #include "cuda/resident/backward_products.h"
 
-/* Of the lane's two queries of a warp tile: row sums of dS, entries in sparsegen's support (the second row's in
+/* Sums of the lane's two queries of a warp tile: row sums of dS, entries in sparsegen's support (the second row's in
    the upper half word), and which 16 x 16 parts of P are in shared memory. */
 struct resident_sums {
     float ds[2];
@@ -62,7 +62,7 @@ DEVICE void resident_compute_ds(struct resident_scores *p, struct resident_score
     }
 }
 
-/* Of a warp tile at a column tile, or at half of one: dS to registers and P to shared memory. */
+/* Stores dS to registers and P to shared memory, for a warp tile at a column tile or at half of one. */
 DEVICE void resident_pass1_put(const struct resident_head *head, struct resident_query_tile q,
                                const struct resident_tile *t, const struct resident_scores *p,
                                const struct resident_scores *ds)
@@ -160,8 +160,7 @@ DEVICE void resident_pass1_row_blocks(const struct abi_args *a,
     resident_finish_pass1(sums, head, row0, regs, row_block);
 }
 
-/* Whether the estimate of delta of some row of the warp is not finite: O overflowed f16. Such an estimate
-   becomes 0. */
+/* True if the estimate of delta of some row of the warp is not finite: O overflowed f16. Such an estimate becomes 0. */
 DEVICE u32 resident_delta_overflows(struct resident_row_stats *stats)
 {
     u32 overflows = 0;

@@ -72,7 +72,7 @@ DEVICE void *p_smem_pair(const struct resident_head *head, u32 row0,
     return (u8 *)p_smem(head) + place + 16 * (f / mixed * mixed + k % 2 * RESIDENT_WHOLE);
 }
 
-/* Whether the row of a pair exists. */
+/* True if the row of a pair exists. */
 DEVICE u32 p_smem_has(u32 row0, u32 k)
 {
     return !RESIDENT_CUT || row0 + resident_row() + 8 * (k % 2) < RESIDENT_ROWS;
@@ -85,7 +85,7 @@ DEVICE void p_smem_put(const struct resident_head *head, u32 row0,
         shared_put_u32(p_smem_pair(head, row0, t, k), halves);
 }
 
-/* What the lane itself wrote. */
+/* Reads a pair that the lane itself wrote. */
 DEVICE u32 p_smem_get(const struct resident_head *head, u32 row0, const struct resident_tile *t,
                       u32 k)
 {

@@ -118,7 +118,7 @@ DEVICE void resident_next_half(struct resident_tile *t)
     t->any >>= 16;
 }
 
-/* Whether the lane's entry e of fragment f is seen. */
+/* True if the lane's entry e of fragment f is seen. */
 DEVICE u32 resident_sees(const struct resident_tile *t, u32 f, u32 e)
 {
     return t->seen >> (8 * f + e) & 1;
@@ -129,7 +129,7 @@ DEVICE u32 resident_hides(const struct resident_tile *t)
     return t->seen & RESIDENT_HIDES;
 }
 
-/* Whether any of `count` (1 or 2) fragments from f on has an entry; the same for the whole warp. */
+/* True if any of `count` (1 or 2) fragments from f on has an entry; the same for the whole warp. */
 DEVICE u32 resident_live(const struct resident_tile *t, u32 f, u32 count)
 {
     return (t->any >> 8 * f & (count == 1 ? 0xffu : 0xffffu)) != 0;
@@ -154,7 +154,7 @@ DEVICE u32 resident_any(const struct resident_tile *t, u32 row_blocks)
     return t[0].any | t[row_blocks - 1].any;
 }
 
-/* Whether each of the first `fragments` bytes has a bit. */
+/* True if each of the first `fragments` bytes has a bit. */
 DEVICE u32 resident_all_live(u32 any, u32 fragments)
 {
     any |= fragments == 4 ? 0 : 0xffff0000u;

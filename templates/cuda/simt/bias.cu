@@ -51,7 +51,7 @@ DEVICE void bias_add_sequence(const struct abi_args *a, struct work_item *work,
     bias_add(a, work, ct, &s, &dp, sum);
 }
 
-/* Whether any row of the block sees a column here: the same for all its threads. */
+/* True if any row of the block sees a column here: the same for all its threads. */
 DEVICE u32 bias_any(u32 word)
 {
     float *flags = SHARED() + SHARED_SUMS;

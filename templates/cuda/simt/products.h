@@ -14,7 +14,7 @@ DEVICE void slots_clear(struct slots *s)
         s->at[k] = 0;
 }
 
-/* Whether the column that the quad loads exists. */
+/* True if the column that the quad loads exists. */
 DEVICE u32 tile_has_row(const struct column_tile *ct, const struct work_item *work)
 {
     return ct->columns ? quad() < ct->end : (u32)ct->column + quad() < column_length(work);
@@ -167,7 +167,7 @@ DEVICE void accumulate(struct sums *sums, const struct slots *entries, const flo
         accumulate_lines(sums, entries, ct, v);
 }
 
-/* Whether the thread's row sees the slot that it holds at place k. */
+/* True if the thread's row sees its slot at place k. */
 DEVICE u32 sees(const struct column_tile *ct, u32 k)
 {
     return ct->bits >> slot_of(k, quad_lane()) & 1;

@@ -30,7 +30,7 @@ DEVICE u32 work_item_count(const struct abi_args *a, const struct abi_plan *plan
     return plan->works * a->slice_batch;
 }
 
-/* Whether this thread writes the row's single numbers, such as LSE. */
+/* True if this thread writes the row's single numbers, such as LSE. */
 DEVICE u32 is_row_writer(const struct work_item *work)
 {
     return work->writes && (work->global_row ? THREAD == 0 : quad_lane() == 0);

@@ -265,7 +265,7 @@ DEVICE float row_bias(const struct row_walk *w, u32 k)
     return w->a->bias[at];
 }
 
-/* Whether dropout keeps column k's entry. */
+/* True if dropout keeps column k's entry. */
 DEVICE u32 row_draw(const struct row_walk *w, u32 k)
 {
     u32 row = w->work->item->row0, column = row_column(w, k);
@@ -276,7 +276,7 @@ DEVICE u32 row_draw(const struct row_walk *w, u32 k)
         w->a, dropout_draw(w->a->seed, dropout_sample(w->a, w->work->b), w->work->h, i, j));
 }
 
-/* Of all columns of the step, a bit for each. A loop: the draw is much code. */
+/* Draws of all columns of the step, a bit for each. A loop, because the draw is much code. */
 DEVICE u32 row_draws(const struct row_walk *w)
 {
     u32 kept = 0;

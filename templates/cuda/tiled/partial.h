@@ -66,7 +66,7 @@ DEVICE void sums_merge_partial(struct sums *s, u32 which, const float *place, u3
 
 /* ---- split global rows ---- */
 
-/* Whether the item has no columns of its own, but merges its partial slots. */
+/* True if the item has no columns of its own, but merges its partial slots. */
 DEVICE u32 merges_partials(const struct work_item *work)
 {
     return work->item->partial_slots && !work->item->split;

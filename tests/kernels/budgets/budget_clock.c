@@ -3,7 +3,7 @@
 #include "runtime/compile/compile.h"
 #include <time.h>
 
-/* Of one core of a Xeon of the Sapphire Rapids generation with nothing else to do, at 3.2 to 3.8 GHz. */
+/* Measured on one idle core of a Xeon of the Sapphire Rapids generation, at 3.2 to 3.8 GHz. */
 #define BUDGET_CLOCK_MS 100.0
 
 /* Loops unrolled over registers, shared memory and the tensor cores: what NVRTC spends its time on in the

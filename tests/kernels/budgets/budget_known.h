@@ -16,11 +16,11 @@ struct cache_key budget_known_key(const struct source *s, uint32_t unit,
 
 /* The unit's kernels; no image. False: it is to be compiled. */
 bool budget_known_take(const struct budget_known *k, struct cache_key key, struct binary *ret);
-/* What a unit came to, beside what was known of it. Threads may call it at once. */
+/* Compares a compiled unit with its known figures and records it. Safe to call from several threads. */
 void budget_known_give(struct budget_known *k, struct cache_key key, const struct binary *made);
 
 bool budget_known_is_wrong(
     const struct budget_known *k); /* something given was known otherwise */
 uint32_t budget_known_news(const struct budget_known *k); /* units given that were not known */
-/* What was given, in place of the file. */
+/* Replaces the file with the recorded units. */
 int budget_known_write(const struct budget_known *k, const char *path, struct error *e);

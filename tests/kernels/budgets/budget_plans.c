@@ -111,7 +111,7 @@ uint32_t budget_dim_index(uint32_t dim)
     return k;
 }
 
-/* What may be compiled, if it is asked for. */
+/* A unit to compile if the options select it. */
 struct candidate {
     uint32_t chip; /* its place in the table */
     const struct family *family;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What resource_budgets_test compiles: each family of CUDA templates for targets, head dimensions and features. */
+/* Units of resource_budgets_test: each family of CUDA templates for targets, head dimensions and features. */
 #pragma once
 #include "gen/emit/emit.h"
 #include "tests/kernels/budgets/budget_table.h"
@@ -13,8 +13,8 @@ struct budget_plan {
    none of a kind: all). The caller frees them. */
 struct budget_plan *budget_plans(bool all, const char *const *named, uint32_t *ret_count);
 
-/* Whose budgets hold an entry. The backward pass of a resident kernel may be another family's. */
+/* Family whose budgets apply to an entry. A resident kernel may have another family's backward pass. */
 const char *budget_family_of(const char *entry, const struct kernel_config *f);
 
-/* Of budget_table.h; DIMS: it has no budgets of its own. */
+/* Index into budget_table.h; DIMS where the dimension has no budgets of its own. */
 uint32_t budget_dim_index(uint32_t dim);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What NVRTC makes of every CUDA template, without a GPU: registers, spills and code within the
+/* Checks NVRTC's code of every CUDA template, without a GPU: registers, spills and code within the
    budgets of budget_table.h, shared memory and registers within the chip, time to compile.
    `resource_budgets_test --all` takes every target, dtype and head dimension, with dropout and without (the usual
    run some of them); targets, families and head dimensions named after that are taken alone; `--times` holds
@@ -31,7 +31,7 @@ struct made {
 
 static bool listing; /* --list */
 
-/* What a pass may take, on two cores, and the percentage of it from which a run complains: budget_clock.h takes
+/* Time limit of a pass, on two cores, and the percentage of it from which a run complains: budget_clock.h takes
    others' work on the machine out of it, but not all. Twice the limit is a loop that was unrolled by mistake. */
 enum { PASS_MS = 1000, NOISE_PERCENT = 120, BLUNDER_PERCENT = 200 };
 

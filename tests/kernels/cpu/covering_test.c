@@ -52,7 +52,7 @@ static uint32_t pairs_excluded(const struct covering *c)
     return kernels > LEVELS ? (kernels - LEVELS) * (DTYPES - 1) : 0;
 }
 
-/* What a launch and a plan choose. Nearly all time goes to compiling, and with other values of these a kernel need
+/* Factors of a launch and a plan. Nearly all time goes to compiling, and with other values of these a kernel need
    not be compiled again. */
 static const uint32_t of_launches = 1u << BATCH | 1u << LAYERS | 1u << LAYOUT | 1u << CROP |
                                     1u << SCALE | 1u << MASK | 1u << LENGTH;
@@ -119,7 +119,7 @@ static void run_rows(struct state *s, const struct pairs_row *r, uint32_t count)
         run_row(s, &r[k]);
 }
 
-/* Of all that decides these rows' results, but for what all have in common. */
+/* Key of everything that decides these rows' results, except what all rows share. */
 static struct cache_key key_of_rows(const struct state *s, const struct pairs_row *rows,
                                     uint32_t count)
 {

@@ -102,7 +102,7 @@ static bool is_known(const struct target *t)
     return is_clang() && machine_runs(t->name);
 }
 
-/* Levels by turns, from where on bf16 with softmax meets both levels that have a matrix unit. */
+/* Levels alternately, from where on bf16 with softmax meets both levels that have a matrix unit. */
 static void test_optimised(void **state)
 {
     (void)state;

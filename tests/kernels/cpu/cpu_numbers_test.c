@@ -162,7 +162,7 @@ static void test_draws(void **state)
 }
 
 /* Tiles in both orientations, wherever a multiple of 16 puts them, and single entries. */
-/* What the reference keeps, and entry by entry the draws too. */
+/* 1 if the reference keeps the entry, 0 if not. Also checks the vector draws against it. */
 static u32 entry_kept(const struct draw *of, u32 i, u32 j)
 {
     u32 keep = reference_draw(of->seed, of->sample, of->h, i, j) >= of->keep_below;

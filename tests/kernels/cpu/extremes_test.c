@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What small random problems do not come to. Steep scores: weights of keys far apart in the plan differ
+/* Cases that small random problems do not reach. Steep scores: weights of keys far apart in the plan differ
    by hundreds of binary orders, whichever of them the kernel meets first, and whatever it takes
    scores relative to has to change on the way. Far tensors: more than a core's cache is sure to hold.
    Short sequences: rows that see nothing. Keys that are alone: an LSE near 0 bears no error of exp2. */
@@ -99,7 +99,7 @@ static uint32_t first_of(uint32_t count)
 }
 
 /* Sequences so short that a row which stands alone in the plan, or all of them, sees nothing: what the
-   backward pass is told of such a query is nobody's garbage. */
+   backward pass reads for such a query is not uninitialised. */
 static void test_short(void **state)
 {
     static const int32_t lengths[] = {1, 64, 0, 2};

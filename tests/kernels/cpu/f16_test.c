@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What f16 cannot hold: values at the end of its range, whose outputs dropout doubles to infinity.
+/* Overflow of f16: values at the end of its range, whose outputs dropout doubles to infinity.
    There is then no NaN, and the gradients, which are small enough, are as exact as ever. */
 #include "masks/base/memory.h"
 #include "tests/support/subject.h"

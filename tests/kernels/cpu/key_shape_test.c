@@ -58,7 +58,7 @@ static uint32_t draw(struct random *r, uint32_t below)
     return (uint32_t)((uint64_t)word[0] * below >> 32);
 }
 
-/* What a kernel is asked to do with K and V. */
+/* Shapes of K and V: grouped heads, a rectangular matrix, or both. */
 enum { GROUPED_ALONE, RECTANGULAR_ALONE, BOTH, KINDS };
 
 struct shape {
@@ -227,7 +227,7 @@ static void test_mask_between_is_the_rule(void **state)
     }
 }
 
-/* What does not go together is one clear line, and numbers that do not fit the mask are none. */
+/* Each unsupported combination or mismatched size is refused with one clear line. */
 static void test_refused(void **state)
 {
     const struct key_shape odd = {4, 0, MASK_ALIGN_START}, longer = {0, 9, MASK_ALIGN_START};

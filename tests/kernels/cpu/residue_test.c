@@ -58,7 +58,7 @@ static const struct variant {
 };
 enum { VARIANTS = sizeof variants / sizeof *variants };
 
-/* What costs: tiles, or those with a mask test, then lines. */
+/* REST_LINES makes tiles with a mask test dearest, then lines; else lines are dearest, then tiles. */
 static void bend(struct machine *m, enum rest rest)
 {
     const bool lines = rest == REST_LINES;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Sparsegen's threshold where it meets scores: K keys of score 0 have a threshold of -1 / K, and many
    more keys lie at, or one rounding beside, just that. With them in the support the threshold comes out
-   as theirs or a little beside it, so that they are in and out by turns: the search must end all the same,
+   as theirs or a little beside it, so that they are alternately in and out: the search must end all the same,
    and the probabilities of every row sum to 1. */
 #include "masks/base/memory.h"
 #include "runtime/maskc.h"

@@ -33,7 +33,7 @@ static const struct allowed {
     {"store_row", 8, "8 floats a lane"},
 };
 
-/* What is run: each family with head dimensions whose rows are 64, 96, 128, 160, 256 and 512 bytes long, the
+/* Cases: each family with head dimensions whose rows are 64, 96, 128, 160, 256 and 512 bytes long, the
    last where halves have a text of their own for it. */
 static const struct family {
     const char *name;
@@ -100,7 +100,7 @@ static double most_of(const char *function)
     return 1;
 }
 
-/* How many places have more conflicts than they may. */
+/* Number of sites with more conflicts than allowed. */
 static uint32_t check_sites(const struct family *f, uint32_t dim,
                             const struct emulation_banks *b)
 {

@@ -11,7 +11,7 @@
 
 static struct known known;
 
-/* What is taken in turn: dtype, kind and transform. */
+/* Variants in order: dtype, kind and transform. */
 static struct kernel_request make_request(uint32_t variant, uint32_t dim)
 {
     static const enum abi_dtype dtype[] = {ABI_BF16, ABI_F32, ABI_F16};

@@ -18,7 +18,7 @@ enum {
     RESIDENT = BIT(RESIDENT_BF16) | BIT(RESIDENT_F16),
     TILED = BIT(TILED_BF16) | BIT(TILED_F16),
 };
-/* What a plan cannot have together, and why. Factor TRAIT: other traits. */
+/* Traits that a plan cannot have together, each with the reason. Factor TRAIT: other traits. */
 static const struct never {
     enum trait trait;
     uint32_t factor;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the plan of a row turns out to have, which no option asks for, and what it cannot have together. */
+/* Traits of a row's plan, which no option sets, and the combinations that cannot occur. */
 #pragma once
 #include "tests/kernels/cuda/cuda_rows.h"
 

@@ -10,7 +10,7 @@
 #include <string.h>
 
 /* clang-format off */
-/* What is taken away: from `begin` to the end of the statement, or `begin` alone where it is
+/* Text to remove: from `begin` to the end of the statement, or `begin` alone where it is
    replaced by `with`. */
 static const struct rule {
     const char *what, *begin, *with;
@@ -205,7 +205,7 @@ static bool is_spared(const struct mutation *m)
 
 /* ---- all of them ---- */
 
-/* How often the rule's text stands in the family's kernels. */
+/* Number of places where the rule's text occurs in the family's kernels. */
 static char *count_places(const char *text, void *data)
 {
     struct mutation *m = data;

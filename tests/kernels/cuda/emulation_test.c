@@ -49,7 +49,7 @@ static char *text_of_body(const char *text, void *data)
     return text_take(&out);
 }
 
-/* What its launch returns; *e says what the emulation found. */
+/* Returns the launch's result; *e holds the emulation's finding. */
 static int run_body(struct body b, struct error *e)
 {
     const struct kernel_case c = {"dense", 8, 1, {.dtype = ABI_F32, .head_dim = 16}};
@@ -252,7 +252,7 @@ static void test_right_kernels(void **state)
 
 /* ---- banks ---- */
 
-/* What a body makes each of its four warps ask for, once: wavefronts, and how many without conflicts. */
+/* Wavefronts of one request by each of a body's four warps; `least`: without bank conflicts. */
 static const struct {
     const char *body;
     enum emulation_access access;

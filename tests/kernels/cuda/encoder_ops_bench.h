@@ -48,7 +48,7 @@ struct source *bench_source(const struct shape *s);
 
 void bench_open(struct bench *b, struct shape s);
 void bench_close(struct bench *b);
-/* Of a->rows rows, more than there are warps. */
+/* Launches the entry on a->rows rows, which are more than there are warps. */
 void bench_launch(const struct bench *b, const char *entry, const struct rows_args *a);
 /* The same of an entry of training, all of whose arrays are lent. */
 void bench_train(const struct bench *b, const char *entry, const struct train_args *a);

@@ -98,7 +98,7 @@ static void normalises(const struct bench *b, bool bias, bool residual)
     free(truth);
 }
 
-/* What there is of x, bias and residual; in place over the residual. */
+/* Adds each combination of x, bias and residual; in place over the residual. */
 static void adds(const struct bench *b, unsigned bits)
 {
     const uint32_t n = b->s.hidden;

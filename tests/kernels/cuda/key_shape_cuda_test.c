@@ -60,7 +60,7 @@ enum { ROWS = sizeof rows / sizeof *rows };
 
 static struct known known;
 
-/* What all rows together had. */
+/* Features that all rows together covered. */
 static struct {
     uint32_t uses;
     bool resident[2], split, merged, tall; /* resident forward, backward */

@@ -15,7 +15,7 @@
 #include <string.h>
 
 /* clang-format off */
-/* What stands in a family's text once, and what does as well without leaving anything out. */
+/* Texts that occur once in a family, each with an equivalent that omits nothing. */
 static const struct edit {
     const char *what, *from, *to;
     bool tiled;

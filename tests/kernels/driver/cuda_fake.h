@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the tests of the device "cuda" share: the fake driver in the loader's path, and a kernel file to load there. */
+/* Shared by the tests of the device "cuda": the mock driver in the loader's path, and a kernel file to load. */
 #pragma once
 #include "tests/support/cuda_fixture.h"
 #include "tests/support/fake_driver.h"

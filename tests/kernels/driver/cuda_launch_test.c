@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What a launch on the device "cuda" asks of the driver, by the fake one: the tables as uploaded, the launch as the
+/* Calls of a launch on the device "cuda" to the mock driver: the tables as uploaded, the launch as the
    caller gave it, kernels phase by phase, and nothing else. */
 #include "masks/base/memory.h"
 #include "tests/kernels/driver/cuda_fake.h"
@@ -109,7 +109,7 @@ static void compare_launches(struct fake *f, const struct phase *p, uint32_t cou
     }
 }
 
-/* What the text was made for is what is launched: kernels, threads and shared memory of each family,
+/* The launch matches the emitted text: kernels, threads and shared memory of each family,
    phase by phase. */
 static void test_phases_as_recorded(void **state)
 {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What a kernel with struct hopper_args receives on the device "emulated": one that hands back its arguments. */
+/* Arguments of a kernel with struct hopper_args on the device "emulated": the kernel returns them. */
 #include "gen/emit/emit.h"
 #include "runtime/device/hopper_args.h"
 #include "runtime/emulated/tensor_map.h"
@@ -10,7 +10,7 @@
 
 enum { N = 64, HEADS = 2, DIM = 64, BATCH = 3, PLACES = 4 };
 
-/* What the kernel leaves in O. */
+/* Values that the kernel writes to O. */
 struct seen {
     struct tensor_map rows[3], row[3], out[2];
     struct stream_maps columns[2];

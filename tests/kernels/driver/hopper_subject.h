@@ -10,10 +10,10 @@ enum { HEADS = 4, DIM = 64, ROWS = 200, BATCH = 3 };
 extern atomic_uint subject_encoded;
 extern const void *subject_refused;
 
-/* What a map was made from. */
+/* Shape that a tensor map was made from. */
 struct map_shape subject_shape(const struct tensor_map *m);
 
-/* Of each pass: slots of a step, and the phase. */
+/* Slots of a step and phase, for each pass. */
 extern const uint32_t subject_slots[PASSES];
 extern const struct phase subject_phases[PASSES];
 /* Layers 0 and 1 have 5 and 2 places of it. */

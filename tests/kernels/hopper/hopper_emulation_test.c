@@ -134,7 +134,7 @@ static struct pipeline_args args_of(struct pipeline *p)
                                   p->words};
 }
 
-/* What the launch returns; *e is what the emulation found. */
+/* Returns the launch's result; *e holds the emulation's finding. */
 static int run_args(const struct emulated_text *t, const struct pipeline_args *args,
                     uint64_t seed, struct error *e)
 {

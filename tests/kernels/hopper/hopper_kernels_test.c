@@ -71,7 +71,7 @@ static const struct row rows[] = {
 
 static struct known known;
 
-/* What all cases had together. */
+/* Features that all cases together covered. */
 static struct {
     bool cut[2], in_turn, gathered; /* cut: by pass of the plan */
 } seen;

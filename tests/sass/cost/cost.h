@@ -25,7 +25,7 @@ struct works {
     uint64_t *end; /* cycles of warp 0 */
 };
 
-/* Of a launch, all blocks. */
+/* Cost of all blocks of a launch. */
 struct cost {
     uint64_t *sectors; /* [program->count] between L1 and L2 */
     uint64_t l1

@@ -80,7 +80,7 @@ static void land_piece(void *to, const struct map_piece *p)
     trail_copy_ends(v->w->block->hopper, p->shared, CHUNK, v->b->bar);
 }
 
-/* What is outside of the tensor is not stored, and may be anything. */
+/* Elements outside the tensor are not stored and may hold anything. */
 static void begin_store_piece(void *to, const struct map_piece *p)
 {
     struct warp *w = ((struct visit *)to)->w;

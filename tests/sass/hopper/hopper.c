@@ -43,7 +43,7 @@ bool runs_apart(const struct instruction *i)
            (i->control == CONTROL_BLOCK_SYNC && i->operands == 2);
 }
 
-/* What the first warp that has not ended waits for. */
+/* Reports the wait of the first warp that has not ended. */
 _Noreturn static void fault_deadlock(struct block *b)
 {
     const struct hopper *h = b->hopper;

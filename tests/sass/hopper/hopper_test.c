@@ -252,7 +252,7 @@ static void test_changes(void **state)
     code_close(&c);
 }
 
-/* What CUDA refuses: one thing at a time is changed in a request that is accepted. */
+/* Requests that CUDA refuses: a valid request with one field changed. */
 static void test_maps(void **state)
 {
     _Alignas(64) uint8_t map[2 * MAP_BYTES];

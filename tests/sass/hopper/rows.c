@@ -23,7 +23,7 @@ static void define(struct reach *r, uint32_t index, bool loads, bool always)
         its[index / 64] &= ~bit;
 }
 
-/* What holds behind the instruction. */
+/* Marks the registers that the instruction defines. */
 static void define_results(struct reach *r, const struct instruction *i)
 {
     const bool always = i->guard.kind == OPERAND_NONE, loads = i->run == run_load_matrix;

@@ -60,7 +60,7 @@ static float expected(uint32_t r, uint32_t column)
     return sum;
 }
 
-/* How many sums are wrong. All of them are whole numbers. */
+/* Number of wrong sums. All sums are integers. */
 static uint32_t wrong_sums(const float *out)
 {
     uint32_t wrong = 0;

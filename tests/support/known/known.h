@@ -24,7 +24,7 @@ bool known_skips(struct known *k, struct cache_key key);
    list where none failed, and the result is 1 where that cannot be done. */
 int known_finish(struct known *k, int failed);
 
-/* Of the contents of files of the source tree ($MASKC_SOURCE), as glob patterns from its top folder, ended by null. */
+/* Key of the contents of source files ($MASKC_SOURCE), as glob patterns from its top folder, ended by null. */
 struct cache_key known_key_of_files(const char *const *patterns);
-/* Of two, in this order. */
+/* Combines two keys, in this order. */
 struct cache_key known_key_join(struct cache_key a, struct cache_key b);

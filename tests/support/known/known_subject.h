@@ -7,7 +7,7 @@
 /* known_start with the name of the list and the test's own source, "tests/kernels/scale_test.c": in common are that, the launch on
    each device and the reference. */
 void known_start_subject(struct known *k, const char *list, const char *source, bool update);
-/* Of the mask's kernel file for the target, planned for a machine (null: the target's row of the table). */
+/* Key of the mask's kernel file for the target, planned for a machine (null: the target's row of the table). */
 struct cache_key known_subject_key(const struct mask *m, const struct target *t,
                                    const struct kernel_request *f,
                                    const struct machine *machine);

@@ -15,5 +15,5 @@ void known_start_text(struct known *k, const char *name, bool update);
    `see`, where it is not null, receives the kernel file in both cases. */
 struct maskc_kernel *known_load_text(struct known *k, const struct kernel_case *c,
                                      const char *what, void (*see)(const struct artifact *a));
-/* Of the case's kernel file, with its text; the target may be a CPU. */
+/* Key of the case's kernel file, with its text; the target may be a CPU. */
 struct cache_key known_text_key(const struct kernel_case *c);
