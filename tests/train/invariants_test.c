@@ -314,10 +314,6 @@ static void refuses_engines(void **unused)
     assert_int_equal(train_state_new(g, &state, &e), -1);
     assert_int_equal(engine_repack(g, &e), -1);
     engine_destroy(g);
-    const struct engine_options o = {
-        .dtype = ELEMENT_F32, .device = "emulated", .trains = true};
-    assert_null(engine_load(random_folder, &o, &e));
-    assert_non_null(strstr(e.text, "emulated"));
 }
 
 static int setup(void **unused)

@@ -232,7 +232,7 @@ def refusals(toy):
     toy.refused("-o RUN: a name", "pretrain", "model", "--data", "data", "-o", "", *steps)
     toy.refused("nowhere", "pretrain", "nowhere", "--data", "data", "-o", "new", *steps)
     toy.refused("nowhere", "pretrain", "model", "--data", "nowhere", "-o", "new", *steps)
-    toy.refused("device", *plain, "--device", "emulated", code=3)
+    toy.refused("device", *plain, "--device", "nowhere")
     for name, value in (("--lr", -1), ("--dropout", 1), ("--clip", -1), ("--betas", "0.9"), ("--schedule", "line"), ("--optimizer", "sgd"),
                         ("--accumulate", 9), ("--dtype", "f16"), ("--recompute", "all"), ("--mlm-probability", 0), ("--objective", "nsp"),
                         ("--drop", "half"), ("--drop", "random:9999"), ("--positions", 8), ("--mask", "window("), ("--transform", "soft"),
