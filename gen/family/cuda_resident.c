@@ -307,7 +307,7 @@ static void add_shape(const char *pass, const struct resident_shape *s, struct t
 
 static void numbers(const struct target *t, const struct kernel_config *c, struct text *out)
 {
-    struct resident_shape forward, backward;
+    struct resident_shape forward = {0}, backward = {0};
     resident_forward(t, &c->request, &forward);
     text_add(out, "enum {\n    RESIDENT_ROWS = %" PRIu32 ",\n", forward.rows);
     text_add(out, "    RESIDENT_Q_COPIED = %d,\n", forward.q_copied);

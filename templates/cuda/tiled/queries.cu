@@ -86,6 +86,9 @@ enum {
     OUTPUT_STEPS = ALL_APART && STEPS <= 4 ? 4 : 1, /* unrolled */
 };
 
+/* Rows that are loaded into registers at once are not those that come late. */
+typedef char own_rows_are_there[OUTPUTS_APART || !OWN_IN_REGISTERS ? 1 : -1];
+
 DEVICE half_t *outputs_of(const struct backward *b)
 {
     return OUTPUTS_APART ? b->stream.buffer + 2 * OPERAND : b->rows;
@@ -139,10 +142,8 @@ DEVICE void load_query_rows(struct backward *b, struct query_rows *r)
     stream_wait_for_rows(&b->stream);
     delta_estimates(b, r->delta);
     if (!OUTPUTS_APART) {
-        SYNC_WARP(); /* O is no longer read */
-        copy_rows_to(b->rows, &b->a->q, b);
-        COPY_ASYNC_WAIT(0);
-        SYNC_WARP();
+        SYNC_WARP();                        /* O is no longer read */
+        copy_rows_to(b->rows, &b->a->q, b); /* stream_arrive waits for it */
     }
     backward_load_own(b);
     r->lse[0] = scaled_lse(r->lse[0]);
