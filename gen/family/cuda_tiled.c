@@ -49,7 +49,7 @@ static const struct few {
     {"sm_100a", 4, ABI_SOFTMAX, false, false, {.query = 2, .key = 2}},
     {"sm_100a", 5, ABI_SOFTMAX, true, false, {.forward = 2}},
     {"sm_100a", 5, ABI_SOFTMAX, false, true, {.forward = 2}},
-    {"sm_120", 4, ABI_SOFTMAX, false, false, {.query = 2, .key = 2}},
+    {"sm_120", 4, ABI_SOFTMAX, false, false, {.forward = 3, .query = 2, .key = 2}},
     {"sm_100a", 3, ABI_SPARSEGEN, false, true, {.bias = 2}},
     {"sm_100a", 4, ABI_SPARSEGEN, false, true, {.bias = 2}},
     {"sm_120", 4, ABI_SPARSEGEN, false, true, {.bias = 2}},
@@ -101,7 +101,13 @@ struct tiled_blocks tiled_blocks(const struct target *t, const struct kernel_con
     return ret;
 }
 
-/* A processor must hold as many warps as with low row blocks, and a block must fit it. */
+/* With tall row blocks this dQ spills. */
+static bool tall_spills(const struct kernel_request *r)
+{
+    return r->dtype == ABI_F16 && r->transform == ABI_SOFTMAX && r->head_dim > 112;
+}
+
+/* True if tall row blocks are possible: a processor must hold as many warps as with low ones, and a block must fit it. */
 static bool takes_tall(const struct target *t, const struct kernel_request *r,
                        enum family_pass pass)
 {
@@ -111,7 +117,8 @@ static bool takes_tall(const struct target *t, const struct kernel_request *r,
         return false;
     if (pass == FAMILY_FORWARD)
         return b.forward % 2 == 0 && forward_bytes(t, &tall) <= t->shared_bytes;
-    return b.query % 2 == 0 && b.key % 2 == 0 && backward_bytes(t, &tall) <= t->shared_bytes;
+    return !tall_spills(r) && b.query % 2 == 0 && b.key % 2 == 0 &&
+           backward_bytes(t, &tall) <= t->shared_bytes;
 }
 
 bool tiled_has_row_pass(const struct kernel_config *c)

@@ -86,9 +86,6 @@ enum {
     OUTPUT_STEPS = ALL_APART && STEPS <= 4 ? 4 : 1, /* unrolled */
 };
 
-/* Rows that are loaded into registers at once are not those that come late. */
-typedef char own_rows_are_there[OUTPUTS_APART || !OWN_IN_REGISTERS ? 1 : -1];
-
 DEVICE half_t *outputs_of(const struct backward *b)
 {
     return OUTPUTS_APART ? b->stream.buffer + 2 * OPERAND : b->rows;
@@ -136,14 +133,23 @@ DEVICE void read_query_lse(const struct backward *b, struct query_rows *r)
     }
 }
 
+/* Waits for the rows that registers need at once. Other rows are first read behind stream_arrive, which waits too. */
+DEVICE void wait_for_own_rows(void)
+{
+    COPY_ASYNC_WAIT(0);
+    SYNC_WARP();
+}
+
 /* In the first turn: LSE and the estimate of delta, and the rows to registers. */
 DEVICE void load_query_rows(struct backward *b, struct query_rows *r)
 {
     stream_wait_for_rows(&b->stream);
     delta_estimates(b, r->delta);
     if (!OUTPUTS_APART) {
-        SYNC_WARP();                        /* O is no longer read */
-        copy_rows_to(b->rows, &b->a->q, b); /* stream_arrive waits for it */
+        SYNC_WARP(); /* O is no longer read */
+        copy_rows_to(b->rows, &b->a->q, b);
+        if (OWN_IN_REGISTERS)
+            wait_for_own_rows();
     }
     backward_load_own(b);
     r->lse[0] = scaled_lse(r->lse[0]);

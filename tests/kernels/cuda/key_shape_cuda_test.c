@@ -49,7 +49,7 @@ static const struct row rows[] = {
     {MASKS("causal", "window(30)|global(0)"), 2, 100, END(0, 170), F(BF16, 64)},
     {MASKS("stride(8)|diagonal(1)|rows(30)", "causal"), 4, 141, START(2, 77), F(F16, 32, .dropout = true)},
     {MASKS("dense", "rows(5)|diagonal(0)"), 2, 33, END(1, 129), F(BF16, 80, SPARSEGEN)},
-    {MASKS("strided(16)", "dense"), 2, 400, END(1, 449), F(F16, 128)},
+    {MASKS("strided(16)", "dense"), 2, 400, END(1, 449), F(BF16, 128)},
     {MASKS("rows(5,1620)|columns(7)|diagonal(0)", "window(1)"), 1, 1700, START(0, 1650), F(BF16, 16)},
     {MASKS("columns(0, 3)|window(20)", "none"), 2, 130, START(0, 1), F(F16, 200)},
     {MASKS("causal", "dense"), 4, 1, END(2, 64), {.dtype = ABI_BF16, .head_dim = 64}},
