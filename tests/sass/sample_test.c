@@ -48,7 +48,7 @@ static const struct sass_case cases[] = {
     /* tiled: partial groups that whole ones follow, tall row blocks, columns, rows alone */
     {PAIR("window(100)"), 300, F(BF16, 64)},
     {PAIR("longformer(40,2)"), 260, F(F16, 32, .dropout = true)},
-    {PAIR("causal", "dense"), 520, F(F16, 128), .family = TILED},
+    {PAIR("causal", "dense"), 520, F(BF16, 128), .family = TILED},
     {PAIR("rows(5,40)|columns(7)|distance(2,9)"), 141, F(BF16, 40, .bias = ABI_BIAS_ADD)},
     {PAIR("local(24) & ~window(1) - rows(0)"), 137,
      F(F16, 64, .bias = ABI_BIAS_SCALE, .dropout = true)},
