@@ -135,7 +135,7 @@ struct price family_price(const struct machine *m, enum machine_pass pass, struc
     return price_make(&own, pass, s);
 }
 
-/* What families make of rates is linear in them: a machine with one rate after the other gives the coefficients. */
+/* Families' prices are linear in the rates: a machine with a single nonzero rate gives the coefficient of that rate. */
 double family_terms(const struct machine *m, enum machine_pass pass, struct price_shape s,
                     const struct effort *e, double ret[RATES])
 {

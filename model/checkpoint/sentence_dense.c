@@ -5,6 +5,7 @@
 #include "masks/safetensors.h"
 #include "model/base/element.h"
 #include "model/checkpoint/json.h"
+#include "model/checkpoint/sentence_modules.h"
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -39,22 +40,6 @@ static int take_activation(const char *path, struct sentence_dense *d, struct er
                      path);
 }
 
-/* Input and output are the sentence vector. */
-static int check_names(const json_t *config, struct error *e)
-{
-    static const char *const keys[] = {"module_input_name", "module_output_name"};
-    static const char only[] = "sentence_embedding";
-    for (size_t k = 0; k < COUNT(keys); k++) {
-        const char *name = only;
-        if (json_take_text(config, keys[k], &name, e) < 0)
-            return -1;
-        if (strcmp(name, only) != 0)
-            return error_set(e, ERROR_INPUT, "%s '%.60s' is not supported, %s is expected",
-                             keys[k], name, only);
-    }
-    return 0;
-}
-
 struct flags {
     bool bias, residual;
 };
@@ -68,7 +53,7 @@ static int take_config(const json_t *config, struct sentence_dense *d, struct fl
         json_take_bool(config, "bias", &f->bias, e) < 0 ||
         json_take_bool(config, "use_residual", &f->residual, e) < 0 ||
         json_take_text(config, "activation_function", &activation, e) < 0 ||
-        check_names(config, e) < 0 || take_activation(activation, d, e) < 0)
+        sentence_names_check(config, e) < 0 || take_activation(activation, d, e) < 0)
         return -1;
     if (!d->in || !d->out)
         return error_set(e, ERROR_INPUT, "in_features %u, out_features %u: both are expected",

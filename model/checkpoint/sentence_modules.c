@@ -110,8 +110,7 @@ static int take_pooling(const char *folder, const json_t *config, struct sentenc
     return mode ? take_new_modes(mode, s, e) : take_old_modes(config, s, e);
 }
 
-static int take_normalize(const char *folder, const json_t *config, struct sentence_settings *s,
-                          struct error *e)
+int sentence_names_check(const json_t *config, struct error *e)
 {
     static const char *const keys[] = {"module_input_name", "module_output_name"};
     static const char only[] = "sentence_embedding";
@@ -123,6 +122,14 @@ static int take_normalize(const char *folder, const json_t *config, struct sente
             return error_set(e, ERROR_INPUT, "%s '%.60s' is not supported, %s is expected",
                              keys[k], name, only);
     }
+    return 0;
+}
+
+static int take_normalize(const char *folder, const json_t *config, struct sentence_settings *s,
+                          struct error *e)
+{
+    if (sentence_names_check(config, e) < 0)
+        return -1;
     (void)folder;
     s->normalize = true;
     return 0;

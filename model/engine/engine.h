@@ -70,7 +70,7 @@ void engine_destroy(struct engine *g); /* null is fine */
 int engine_reload_attention(struct engine *g, const char *folder,
                             const struct engine_options *o, struct error *e);
 
-/* What attention's kernels are compiled for, as maskc_compile takes it. */
+/* Target of attention's kernels, in the form that maskc_compile() accepts. */
 const char *engine_target(const struct engine *g);
 
 /* The kernel file that attention runs, kernel_size bytes; lives with the engine. */

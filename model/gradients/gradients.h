@@ -78,7 +78,7 @@ struct gradients_sizes {
     uint32_t pooled; /* rows of the pooled target that has most */
     uint32_t read;   /* rows of the last layer that heads read; 0: any */
 };
-/* Of a request; `read` is 0. */
+/* Returns the sizes of a request; `read` is 0. */
 struct gradients_sizes gradients_sizes_of(const struct gradients_request *r);
 struct gradients_memory {
     uint64_t activations; /* the tape and what lies between layers */

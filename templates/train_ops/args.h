@@ -38,7 +38,7 @@ struct train_row_loss {
         right; /* right: 1 where the label's is the first of the largest, else 0 */
 };
 
-/* Each entry reads what stands beside its name, and `rows`. */
+/* Each entry reads `rows` and the members whose comments name it. */
 struct train_args {
     u32 rows, columns;
     u32 wide, wide_y, wide_z; /* elements of x, y, z are f32 whatever T is */

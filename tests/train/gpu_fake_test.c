@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Does training through the driver API and cuBLASLt, on a GPU that is none (tests/model/fake_gpu.c), give the gradients of the
+/* Does training through the driver API and cuBLASLt, on a mock GPU (tests/model/fake_gpu.c), give the gradients of the
    emulated device? When a call fails: is there one line, and is nothing kept? */
 #include "masks/base/memory.h"
 #include "model/train/optimizer.h"
@@ -159,8 +159,7 @@ int main(int argc, char **argv)
     if (!device_begin_fake() || !random_begin())
         return 77;
     device_name = "cuda";
-    int failed =
-        cmocka_run_group_tests_name("training on a GPU that is none", tests, NULL, NULL);
+    int failed = cmocka_run_group_tests_name("training on a mock GPU", tests, NULL, NULL);
     device_end_fake();
     return random_end() || failed;
 }

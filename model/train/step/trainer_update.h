@@ -3,7 +3,7 @@
 #pragma once
 #include "model/train/step/trainer.h"
 
-/* Gradients and losses of all ranks; of gradients the own span where ranks share the moments (scatter.h). */
+/* Sums gradients and losses over ranks. If ranks share the moments (scatter.h), only this rank's span of the gradients. */
 int trainer_share(const struct trainer *t, struct batch_loss loss[2], struct error *e);
 /* Moves weights, then alpha; neither where a gradient is not finite. */
 int trainer_update(const struct trainer *t, const struct step_request *q,

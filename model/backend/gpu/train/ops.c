@@ -19,7 +19,7 @@ int gpu_train_product(const struct op_batch *p, const struct gpu_product *produc
 
 /* ---- dropout ---- */
 
-/* Of a row's columns: round(65536 probability) of 65536 draws are dropped. */
+/* Sets the dropout of a row's columns: round(65536 probability) of 65536 draws are dropped. */
 void gpu_train_drop_with(const struct op_batch *p, uint32_t site, double probability,
                          struct train_args *a)
 {
@@ -86,7 +86,7 @@ static int norm(struct op_batch *p, const struct op_norm *o, struct error *e)
     return gpu_train_run(p, TRAIN_OP_NORM, &args, e);
 }
 
-/* What stands before the activation is kept, rounded; the activation reads that. */
+/* Keeps the rounded input of the activation; the activation reads the kept values. */
 static int linear(struct op_batch *p, const struct op_linear *o, struct error *e)
 {
     const uint32_t rows = p->sizes.tokens;

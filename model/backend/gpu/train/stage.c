@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What a pass reads beside parameters: tokens, places, targets, and which rows are added up for the embeddings. */
+/* Input of a pass besides parameters: tokens, places, targets, and the rows to sum for each embedding. */
 #include "masks/base/memory.h"
 #include "model/arch/arch.h"
 #include "model/backend/gpu/train/train.h"

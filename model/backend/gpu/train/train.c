@@ -127,7 +127,7 @@ int gpu_train(const struct gradients_request *r, struct backend_training *m,
     if (prepare(&p, e) < 0)
         return -1;
     int result = run(&p, loss, e);
-    /* The next pass writes to the stage: nobody may read it then. */
+    /* The next pass writes to the stage: no kernel may read it then. */
     return p.state->driver->wait(p.state->gpu, &p.state->stream, result < 0 ? &ignored : e) < 0
                ? -1
                : result;

@@ -65,7 +65,7 @@ int gpu_array_is_finite(struct backend_state *s, const float *from, uint64_t cou
     return 0;
 }
 
-/* What lies between pieces is 0. */
+/* The norm over the whole buffer: padding between pieces is 0. */
 int gpu_gradient_norm(const struct train_state *s, uint32_t threads, double *ret,
                       struct error *e)
 {
