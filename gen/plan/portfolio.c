@@ -134,8 +134,8 @@ static bool never_slower(const struct plan *p, const struct plan *own, bool tran
     return true;
 }
 
-/* The row whose prices chose; of a machine that is not of the table, as a calibrated one, "the table" is the row of its
-   name. The own prices choose twice. */
+/* The row whose prices chose; for a machine outside the table, such as a calibrated one, "the table" is the row of its
+   name. The machine's own prices choose twice. */
 static const char *name_of(const struct portfolio *f, uint32_t k, bool transposed)
 {
     const struct plan_pass *t = pass_at(f->plan[k], transposed);

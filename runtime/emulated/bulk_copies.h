@@ -9,7 +9,7 @@
 static const char *check_map(const struct emulated_tensor_map *m)
 {
     if (m->magic != EMULATED_TENSOR_MAP)
-        return "uses a tensor map that is none";
+        return "uses bytes that are no tensor map";
     if (m->address % 16 || m->element_bytes != 2 || m->stride[0] != 2 || m->swizzle != 128)
         return "uses a tensor map with a wrong address, element or swizzle";
     for (uint32_t k = 0; k < EMULATED_TENSOR_MAP_DIMENSIONS; k++)

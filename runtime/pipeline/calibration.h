@@ -43,8 +43,8 @@ char *calibration_identity(int whose);
 /* Its file; "" where there is no folder for it. Caller frees. */
 char *calibration_path(int whose);
 
-/* *ret is a new calibration, or null where none is stored for this CPU. Fails where there is a file
-   that is none: one line that starts with its path. */
+/* *ret is a new calibration, or null where none is stored for this CPU. Fails if the file is
+   no calibration: one line that starts with its path. */
 int calibration_load(struct calibration **ret, struct error *e);
 /* Adds what is stored of the GPUs here; *c may be null before, and after. Asks the driver, which takes a
    while: for those who plan for one. Fails as calibration_load, with what could be read added. */

@@ -232,7 +232,7 @@ static void test_gpu(void **state)
     end_gpu();
 }
 
-/* Of the GPU's own target alone, where that GPU is, and beside what is stored of the CPU. */
+/* Calibrated rates of a GPU serve its own target alone, and only on a machine with that GPU; those of the CPU stay in use. */
 static void test_gpu_use(void **state)
 {
     (void)state;

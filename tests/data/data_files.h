@@ -19,7 +19,7 @@ struct tokenizer *data_tokenizer(void);
 /* A text of random documents, sentences and words, the same for the same seed. */
 void data_write_text(const char *name, uint32_t documents, uint32_t seed);
 
-/* Of the text text.txt, which it writes: 60 documents. Options may be changed before data_make(). */
+/* Data made from text.txt, a text of 60 documents that data_make() writes. Options may be changed before it. */
 struct data_recipe {
     struct prepare_options options;
     const char *name; /* of the folder */

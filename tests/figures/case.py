@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the cases of kinds_test.py share. The module figures is loaded from the folder that this program was given."""
+"""Helpers that the cases of kinds_test.py share. The module figures is loaded from the folder that this program was given."""
 import os
 import pathlib
 import re
@@ -37,7 +37,7 @@ def figure_of(kind, content, columns=2):
 
 
 def said_by(figure):
-    """What a figure would say, with plain minus signs, without the time that drawing takes."""
+    """Returns the texts of a figure, with plain minus signs, without drawing it, which takes long."""
     found = []
     for axes in [a for a in figure.findobj(Axes) if a.axison]:
         for axis in (axes.xaxis, axes.yaxis):

@@ -53,7 +53,7 @@ static void compare(const char *name, const struct mask *m, uint32_t row, enum a
             double ours = plan_predict(p, backward, 0, 1, threads),
                    theirs = plan_predict(before, backward, 0, 1, threads);
             if (!(ours <= theirs * (1 + 1e-9)))
-                fail_msg("%s n=%u %s: %g s, %g s by the own prices alone", name, m->n,
+                fail_msg("%s n=%u %s: %g s, %g s by its own prices alone", name, m->n,
                          rows[row][0], ours, theirs);
         }
     plan_destroy(before);

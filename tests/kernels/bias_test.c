@@ -97,8 +97,8 @@ static void test_batch(void **state)
     mask_destroy(m);
 }
 
-/* What X holds where no key is active is not looked at, and its gradient there is 0. A bias of -inf
-   takes a key away, as the reference has it: every third entry, and all of row 7. */
+/* Fills X with NaN and infinity where no key is active: kernels ignore it there, and its gradient is 0. A bias of
+   -inf removes a key, as in the reference: every third entry, and all of row 7. */
 static void spoil(const struct problem *p, double *x)
 {
     for (uint64_t k = 0; k < problem_bias_elements(p); k++) {

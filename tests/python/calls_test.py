@@ -209,7 +209,7 @@ class CallsTest(Case):
         self.fail(f"{label}: not refused")
 
     def one(self, draw):
-        """What kind of call it was."""
+        """Makes one random call and returns its kind."""
         what = draw.random()
         if what < 0.25:
             name = draw.choice(list(self.making))

@@ -59,7 +59,7 @@ def move(model, device):
 @unittest.skipIf(has_gpu(), "on a machine with a GPU torch uses the GPUs of fake tensors, and their numbers are made up: cuda_test.py has real ones")
 class DeviceTest(Case):
     def places(self, mask, prepare=lambda layer: layer):
-        """What compile() was asked for by one attention layer that moves through DEVICES."""
+        """Returns the requests that compile() got from one attention layer as it moves through DEVICES."""
         import torch
         from torch._subclasses.fake_tensor import FakeTensorMode
         recorder, model = Recorder(), bert()
@@ -176,7 +176,7 @@ class KernelTest(Case):
         self.refused("unknown device", kernel.to, "mps")
 
     def test_seeds_are_on_the_cpu(self):
-        """Whatever torch's default device is."""
+        """Seeds stay on the CPU under any default device of torch."""
         import torch
         from maskc import torch_op
         with torch.device("meta"):

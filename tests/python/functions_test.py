@@ -35,7 +35,7 @@ def tokens():
 
 
 def positions(*lengths):
-    """Of one row: documents of these lengths."""
+    """Returns the positions of one row of packed documents of these lengths."""
     import torch
     return torch.cat([torch.arange(n) for n in lengths])
 
@@ -113,7 +113,7 @@ class InterfaceTest(Functions):
         return getattr(masking_utils, f"create_{name}_mask")(config, torch.zeros(2, 24, 64), named.pop("attention_mask", None), **more, **named)
 
     def test_text_is_the_function(self):
-        """Of functions put together, pair by pair."""
+        """The text that is read back from each pair of composed functions means the same function."""
         import torch
         from maskc.transformers_functions import CHANGED, READERS, meanings, read
         from transformers import masking_utils as m

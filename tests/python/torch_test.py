@@ -175,7 +175,7 @@ class OperatorTest(Case):
         self.refused("float32", maskc.compile, torch.full((8, 8), float("nan")))
 
     def test_moved_sequences(self):
-        """How GPUs have starts."""
+        """Sequences that begin at given rows, the form that GPU kernels take."""
         import torch
         arguments = torch.tensor([0, 20], dtype=torch.int32), self.q, self.k, self.v, self.kernel, 0, torch.tensor([64, 30], dtype=torch.int32)
         for tail in ((0.0, None, 0.25, None, True), (0.3, self.op.seed_tensor(4), 0.2, None, True)):

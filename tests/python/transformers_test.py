@@ -99,7 +99,7 @@ class FamiliesTest(Case):
 
 
     def key_heads(self, model, ids):
-        """Of grouped keys: they are repeated only where no kernel for them can be had."""
+        """Grouped keys are repeated only if no kernel for them can be compiled."""
         from maskc import transformers_attention, transformers_kernels as t
         compile_mask = t.compile_mask
 

@@ -61,7 +61,7 @@ MASKC_AHEAD=$maskc refused "not a file of kernels that this maskc compiled ahead
 MASKC_AHEAD=$folder/absent refused "$folder/absent" compile star -n 96
 MASKC_AHEAD=$folder/changed refused "the kernels compiled ahead are damaged" compile star -n 96 --target x86-64-amx --dtype bf16
 
-# What a compiler made is found again where there is none; a compiler that is asked for by name is asked.
+# Kernels in the cache serve a machine without a compiler; a compiler named by the user is still called.
 export MASKC_AHEAD=none
 XDG_CACHE_HOME="$folder/cache" "$maskc" compile star -n 64 --head-dim 16 --forward-only -o "$folder/made.mkb" > "$folder/log" 2>&1 ||
     fail "with a compiler: $(cat "$folder/log")"

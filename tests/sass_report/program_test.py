@@ -157,7 +157,7 @@ class KernelTest(unittest.TestCase):
             self.assertTrue(path, why)
             opened = kernel_file.KernelFile(path)
             self.assertEqual(opened.active_entries(), 2 * (17 * 512 - 8 * 9))
-            # Whatever family runs it forward: one of its kernels counted as if each instruction had issued once.
+            # A kernel of whichever family runs the forward pass, counted as if each instruction had issued once.
             name = opened.targets[0]["forward"][0]["entry"]
             launch = next(x for x in opened.launches(["sm_80"]) if x.name == name)
             length = len(figures.disassembled([launch])["sm_80", name].code)

@@ -161,7 +161,7 @@ static double plan_seconds(const struct mask *m, const struct snap_request *r, d
     return seconds;
 }
 
-/* Of a mask without strides, whose row blocks have tiles: the plan is its row blocks, and packing. */
+/* The price of a mask without strides whose row blocks have tiles: that of its row blocks plus packing. */
 static void prices_add_up_to_the_plan(void **unused)
 {
     (void)unused;

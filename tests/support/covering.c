@@ -96,7 +96,7 @@ struct mask *covering_heads(const char *first, const char *second, uint32_t head
     assert_true(heads <= MOST);
     for (uint32_t h = 0; h < heads; h++)
         given[h] = make_pattern(h % 2 ? second : first, n);
-    return mask_new(1, heads, given, "heads by turns");
+    return mask_new(1, heads, given, "heads in alternation");
 }
 
 struct kernel_request covering_request(const struct pairs_row *r, enum abi_dtype dtype,

@@ -166,7 +166,7 @@ static void expect_tiled(const struct maskc_kernel *k, const struct problem *p,
 
 enum { MAX_BANDS = 32 };
 
-/* Of a head: what some query of a band of 16 sees, of 8 keys and of 16. */
+/* Fragments of a head that have an active entry: for each band of 16 queries, in groups of 8 keys and of 16. */
 struct head {
     uint32_t bands;
     bool fragment[MAX_BANDS][2 * MAX_BANDS], half[MAX_BANDS][MAX_BANDS];
@@ -185,7 +185,7 @@ static void look_at_head(const struct problem *p, uint32_t h, uint32_t length, s
             }
 }
 
-/* What band i costs of those that `of` share: what is loaded is multiplied for all of them. */
+/* Returns the products of band i, where `of` bands share their loads: a loaded fragment is multiplied for all of them. */
 static uint64_t shared_cost(bool seen, bool next, uint32_t i, uint32_t of)
 {
     return i % of == 0 && (seen || (of == 2 && next)) ? of : 0;

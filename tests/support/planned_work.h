@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What a kernel of the half dtypes should have a GPU do, by the tables of its plan alone: products of
-   16 x 8 fragments that some row sees, copies of the columns that are visited. A kernel that skipped
-   nothing would have right results all the same. */
+/* The work that a kernel of the half dtypes should do, by the tables of its plan alone: products of 16 x 8
+   fragments with an active entry, copies of visited columns. Results cannot show it: a kernel that skipped
+   nothing would be right too. */
 #pragma once
 #include "gen/plan/plan.h"
 #include "runtime/emulated/launch.h"

@@ -111,7 +111,7 @@ static void gradients_in_f32_are_the_cpus(void **unused)
     }
 }
 
-/* Of all gradients together, relative to those in f32. */
+/* Returns the error of all gradients together, relative to the gradients in f32. */
 static double error_of(const struct train_state *s, const float *got, const float *truth)
 {
     double d = 0, of = 0;

@@ -77,7 +77,7 @@ def mask_of(shape, alpha, kind, n):
 
 
 def logit_of(alpha, kind, n, i, j):
-    """Of a head's parameters; none on a border that is forced on."""
+    """Returns the parameter of a head that decides entry (i, j); None on a border that is forced on."""
     d = abs(i - j)
     if kind[0] != "dam-s":
         return alpha[i * n + j]

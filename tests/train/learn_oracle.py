@@ -37,7 +37,7 @@ class Kind:
         return ["--learn-mask", self.kind, *self.options]
 
     def shape(self, layers, heads, n):
-        """Of what has one number a unit."""
+        """Returns the shape of an array with one number for each unit of the mask."""
         head = (heads, n, n) if self.kind != "dam-s" else (heads, n if self.code else n - 2)
         return ((layers,) if self.layers else ()) + head
 

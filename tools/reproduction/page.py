@@ -38,7 +38,7 @@ METHOD = """
 - **Plateau.** Without a key at all the loss is {reference:.3f} nats ({whence}; it is below the unigram entropy as a tenth of the
   masked words is left in place). A loss within {plateau} nats of it, or above it, says nothing of masks: the row is marked so, and no verdict comes of it.
   A run that learned a mask is marked by its own loss at its end, P by that with P; it counts where the dense model is off the plateau.
-- **Times** are medians on {threads} threads of this machine, whatever else ran on it. "x dense" is our own dense kernel by turns with the mask's in one
+- **Times** are medians on {threads} threads of this machine, whatever else ran on it. "x dense" compares with our own dense kernel, timed alternately in one
   process, so it holds where the times do not. A step's time is the median of the row's run.
 - **Time.** All stages took {took:.1f} minutes.{note}
 """
@@ -189,14 +189,14 @@ def long_text(g):
     if not g["long"]:
         return ""
     cells = [f"n={t['length']} {t['pass']} {t['speedup']:.2f} x as fast" for t in g["long"]["times"]]
-    return (f"\n\nAttention under the mask of {g['long'].get('mask', 'dam-s-1e-1')} (its distances and border, at these lengths; batch 1) beside our own dense kernel, by turns: " +
+    return (f"\n\nAttention under the mask of {g['long'].get('mask', 'dam-s-1e-1')} (its distances and border, at these lengths; batch 1) beside our own dense kernel, timed alternately: " +
             ", ".join(cells) + "." + steps_text(g))
 
 
 def steps_text(g):
     if not g["longer"]:
         return ""
-    return (f"\n\nWhole training steps under that mask and dense, {longer.ROUNDS} runs of each by turns, each step of as many tokens; medians:\n\n" +
+    return (f"\n\nWhole training steps under that mask and dense, {longer.ROUNDS} runs of each in alternation, each step of as many tokens; medians:\n\n" +
             "\n".join(f"- {line}." for line in longer.say(g["longer"])))
 
 

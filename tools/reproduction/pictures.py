@@ -69,7 +69,7 @@ def plain(name):
 # ---- the numbers of pictures that the page's table does not have ----
 
 def numbers(d, g):
-    """What figures show, small enough to be kept with the page."""
+    """Returns the numbers that figures show, small enough to be kept with the page."""
     p = {name: r for name, r in g["runs"].items() if name.startswith("p-")}
     return {"setting": setting(d, g), "P": packed(learned.mean_over_heads(d.folder / "runs/p-0", d.s)) if "p-0" in p else None,
             "P_by_distance": {str(r["seed"]): [None if v is None else round(v, 5) for v in r["P_by_distance"]] for r in p.values()},
@@ -183,7 +183,7 @@ def levels(g):
 
 
 def one_seed(g):
-    """How many seeds, and how far they lie apart."""
+    """Returns a note on the number of seeds and their deviation."""
     dense = next((e for e in g["entries"] if e["mask"] == "dense" and e["deviation"] is not None), None)
     return "One seed a mask" + (f"; dense: standard deviation {dense['deviation']:.4f} nats over its seeds." if dense else ".")
 

@@ -14,7 +14,7 @@ from programs import Fatal, read_json, write_whole
 
 
 def cells_of(kept, folder):
-    """What drawing needs of cells.Cells, from table.json."""
+    """Returns the part of cells.Cells that drawing needs, from table.json."""
     s = kept["settings"]
     lengths = {f"long-{n}": n for n in s.get("lengths", ())}
     tasks = [folders.Task(name, kind, folder, s["length"]) for name, kind in (t.split("=") for t in s["tasks"])]

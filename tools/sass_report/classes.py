@@ -45,8 +45,8 @@ def is_exp2(i):
 
 
 def depth(i):
-    """Of products of 16 x 8 entries: HMMA.16816 goes over 16 of the head, HMMA.1688 over 8; HGMMA.64xNx16 has N / 8 of
-    16 in each of a warpgroup's warps."""
+    """Returns the depth of products of 16 x 8 entries: 16 head dimensions for HMMA.16816, 8 for HMMA.1688; HGMMA.64xNx16 is N / 8
+    products of depth 16 in each warp of a warpgroup."""
     if i.base == "HGMMA":
         return 2 * int(next(p for p in i.parts if p.startswith("64x")).split("x")[1])
     if i.base != "HMMA":

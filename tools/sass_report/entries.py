@@ -92,9 +92,9 @@ def main_loops(code, blocks, loops, tiled):
 
 # ---- ways ----
 
-# What a way is chosen by, after its products, copies and barriers: the sign of what few groups need (the exp2 of
-# a new maximum, a row's own fragments), of floating-point instructions (hiding takes some; tiled kernels
-# have a text without), and of its length.
+# Criteria for the choice of a path through the code, after its products, copies and barriers: the signs of instructions that few
+# groups need (the exp2 of a new maximum, a row's own fragments), of floating-point instructions (masking takes some; tiled kernels
+# have a copy of the loop without), and of its length.
 WHOLE, PARTIAL, LONGEST = (-1, -1, 1), (-1, 0, 1), (0, 0, 1)
 
 

@@ -34,7 +34,7 @@ LARGE = Bert("BERT-large", 24, 1024, 16)
 
 @dataclasses.dataclass(frozen=True)
 class Batch:
-    """Of one backward pass on one GPU; `active`: pairs that attention computes in each head of a sequence."""
+    """Sequences of one backward pass on one GPU; `active`: pairs that attention computes in each head of a sequence."""
     sequences: int
     length: int
     mask: str
@@ -62,7 +62,7 @@ def batch_of(mask, length, tokens):
 
 
 def step_flops(model, batch):
-    """Of forward and backward: multiply and add are two, the backward pass is twice the forward one."""
+    """Returns the FLOPs of forward and backward: multiply and add count as two, the backward pass as twice the forward one."""
     h = model.hidden
     layer = batch.tokens * (4 * h * h + 2 * h * model.inner) + 2 * batch.sequences * batch.active * h
     heads = batch.masked * (h * h + h * model.vocabulary) + batch.sequences * h * h

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What was measured elsewhere, beside the model."""
+"""Published measurements, beside the model."""
 import pathlib
 
 import attention
@@ -30,7 +30,7 @@ def attention_of(kernels, mask, n):
 
 
 def torch_check():
-    """What is not attention costs the same in every row: the mean over rows of measured less attention, then each row predicted."""
+    """Takes all work but attention to cost the same in every row, the mean of measured time less attention, and predicts each row by it."""
     rows = torch_rows()
     rest = sum(s - attention_of(k, m, n) for k, m, n, s in rows) / len(rows)
     return rest, [{"kernels": k, "mask": m, "n": n, "measured": s, "predicted": rest + attention_of(k, m, n)} for k, m, n, s in rows]

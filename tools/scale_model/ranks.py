@@ -41,7 +41,7 @@ def fitted(small, large, copy, size):
 
 
 def rank_seconds(one, ranks):
-    """Of a step of BATCH sequences, of each of so many ranks."""
+    """Returns the seconds that each of so many ranks takes for a step of BATCH sequences."""
     share = (ranks - 1) / ranks * one.size
     sums = (2 * share * MOVES + share * ADD) / one.copy
     drains = (GROUPS // ranks - GROUPS) * DRAIN * one.size / one.copy
@@ -95,7 +95,7 @@ def processor_seconds(maskbert, work, ranks, batch, steps):
 
 
 def step_seconds(maskbert, work, ranks, batch):
-    """Of each rank: the difference of a long run and a short one, which leaves the start out."""
+    """Returns the seconds of a step on each rank: the difference of a long run and a short one, which leaves the start out."""
     short, long = (processor_seconds(maskbert, work, ranks, batch, n) for n in STEPS)
     return (long - short) / (STEPS[1] - STEPS[0]) / ranks
 

@@ -11,7 +11,7 @@ BACKWARD = 2 / 3   # of forward and backward together
 
 @dataclasses.dataclass(frozen=True)
 class Way:
-    """How a run is set up."""
+    """Set-up of a run."""
     gpus: int
     accumulate: int = 1
     zero: bool = False
@@ -52,7 +52,7 @@ def late_parameters(model):
 
 
 def exposed_seconds(step, network, way):
-    """What a step waits for links. Sums follow the last micro-batch; what is there early hides behind its backward pass."""
+    """Returns the seconds that a step waits for links. Sums follow the last micro-batch; early gradients are summed during its backward pass."""
     if way.gpus == 1:
         return 0.0
     early, late = (n * GRADIENT for n in (step.model.parameters() - late_parameters(step.model), late_parameters(step.model)))

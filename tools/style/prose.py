@@ -4,8 +4,8 @@ import re
 
 import sources
 
-OPENINGS_LIMIT = 74
-IDIOMS_LIMIT = 17
+OPENINGS_LIMIT = 20
+IDIOMS_LIMIT = 5
 
 CLAUSE = re.compile(r"(?:-+ *)?(?:What|Whatever|Who|Whoever|Whose|Whichever|How|Of)\b")
 # [ ] in place of a blank keeps the patterns from matching themselves.

@@ -37,7 +37,7 @@ static struct plan *plan_on(const struct machine *machine, struct mask *m, uint3
     return p;
 }
 
-/* What kernels for CUDA do in two launches, and in row blocks of 128 rows. */
+/* A plan for kernels that merge partial rows in a second launch and take row blocks of 128 rows. */
 static struct plan *cuda_plan(struct mask *m, uint32_t head_dim)
 {
     return plan_on(machine_find("a100-mma", NULL), m, head_dim);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What calibration's probes of a GPU tell apart: made-up rates are found again from the times that they predict. With one head
-   dimension rates of an entry, of a product and of a column that is brought would not be. */
+/* Calibration's probes of a GPU tell its rates apart: rates that are made up are found again from the times that they predict.
+   Probes of one head dimension could not separate the rates of an entry, of a product and of a loaded column. */
 #include "gen/cost/fit.h"
 #include "masks/input/load.h"
 #include "tests/support/test.h"

@@ -150,7 +150,7 @@ static void check_threads(const struct maskc_kernel *k, const struct problem *p)
     problem_data_destroy(inputs);
 }
 
-/* What visits the entries, by the plan: the classes, and what they leave. */
+/* Checks which lowerings of the plan visit the entries: residue classes, and another one for the entries that these leave. */
 static void check_uses(const struct shape *s, const struct plan_pass *p)
 {
     static const u32 rest[] = {[REST_TILES] = ABI_SPLIT | 1u << ABI_TILES,

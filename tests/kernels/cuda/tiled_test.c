@@ -230,8 +230,8 @@ static void test_shared_rows(void **state)
     }
 }
 
-/* What others left is not taken up: a text and what stands there instead. (What dQ is put right by
-   at the end is too small to be missed.) */
+/* Edits that drop the part of a result that other warps or blocks left: a text, and its replacement. (The last
+   correction of dQ is not among them: it is too small to be missed.) */
 struct edit {
     const char *from, *to;
 };

@@ -64,7 +64,7 @@ void bench_take_back(void *p)
 
 static const float EPS = 1e-5f;
 
-/* What train_norm makes of x and a residual. */
+/* Computes in float64 the results of train_norm for x and a residual. */
 static void find_truth(const struct bench *b, const uint32_t *place, const struct matrix *of[2],
                        double *normed, double *of_row, double *truth)
 {

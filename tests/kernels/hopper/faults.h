@@ -96,7 +96,7 @@ static const struct fault faults[] = {
     {"no barrier after it", "    SYNC();\n", "", {"uses an mbarrier"}},
     {"an mbarrier twice", "EMPTY + 8 * k, 4", "FULL + 8 * k, 4", {"where something else is"}},
     {"a count of 0", "FULL_Q, 1)", "FULL_Q, 0)", {"a wrong count"}},
-    {"an mbarrier that is none", "base + FULL_Q, 0)", "base + END, 0)", {"that nobody initialised"}},
+    {"an mbarrier that nobody initialised", "base + FULL_Q, 0)", "base + END, 0)", {"that nobody initialised"}},
     {"a misaligned mbarrier", "base + FULL_Q, 0)", "base + FULL_Q + 4, 0)", {"is misaligned"}},
     {"an mbarrier overwritten", "    mbarrier_wait(base + FULL_Q, 0);\n", "    mbarrier_wait(base + FULL_Q, 0);\n    smem_put_u32(base + FULL_Q, 0);\n", {"overwrites an mbarrier"}},
 
@@ -129,7 +129,7 @@ static const struct fault faults[] = {
     {"a misaligned box", "lane * 4096, &a->k", "lane * 4096 + 64, &a->k", {"is misaligned"}},
     {"a box outside", "lane * 4096, &a->k", "lane * 4096 + 65536, &a->k", {"goes outside"}},
     {"misaligned bytes", "a->words + 64 * i,", "a->words + 64 * i + 1,", {"from a misaligned address"}},
-    {"a tensor map that is none", "&a->k,", "&a->k + 4,", {"a tensor map that is none"}},
+    {"bytes that are no tensor map", "&a->k,", "&a->k + 4,", {"no tensor map"}},
     {"the wrong head", "&a->k, base + FULL + 8 * stage, 0, 1,", "&a->k, base + FULL + 8 * stage, 0, 0,", {WRONG}},
     {"the wrong rows", "&a->o, own, 0, 1, 64 * wg, 0)", "&a->o, own, 0, 1, 64 * wg + 1, 0)", {WRONG}},
     {"shared memory that nobody wrote", "    mbarrier_wait(base + FULL_Q, 0);\n", "    smem_get_u32(base + END);\n    mbarrier_wait(base + FULL_Q, 0);\n", {"reads what nobody wrote"}},

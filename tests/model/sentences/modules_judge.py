@@ -129,7 +129,7 @@ def check(case):
 
 
 def check_refusals(case):
-    """What is not supported ends in one line that names it."""
+    """An unsupported setting ends the program with one line that names it."""
     saved = pathlib.Path(case.saved)
     case.save(models.Pooling(48, pooling_mode="mean"), dense(48, 8, torch.nn.Tanh()))
     config = json.loads((saved / "2_Dense/config.json").read_text())

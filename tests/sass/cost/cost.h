@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What a launch asks of an H100's memory, from addresses, and how long a block of it would take on a processor of its own. For
-   programs whose warps run together: hopper/ is not timed. */
+/* The memory traffic of a launch on an H100, counted from addresses, and the time that one block would take on an SM of its own.
+   Only for programs whose warps all run the same code: kernels of cuda_hopper are not timed. */
 #pragma once
 #include <stdbool.h>
 #include <stdint.h>

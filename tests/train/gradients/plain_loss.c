@@ -20,7 +20,7 @@ static double *pool(const struct plain_bert *b, const double *x, const float *ke
     return ret;
 }
 
-/* Of a row x: the linear that the target's head has, after the pooler where it has one. */
+/* Returns the logits of row x: the linear layer of the target's head, after the pooler where it has one. */
 static double *label_logits(const struct plain_bert *b, enum target_head head, const double *x,
                             const float *kept)
 {

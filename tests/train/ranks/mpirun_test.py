@@ -23,7 +23,7 @@ import finetune_toy  # noqa: E402
 from pretrain_toy import Toy, children_seconds, run_tests, same  # noqa: E402
 
 MPIRUN = ["mpirun", "--oversubscribe", "--bind-to", "none", *(["--allow-run-as-root"] if os.getuid() == 0 else [])]
-# Of one rank: its number in a file, more options, other templates of kernels, a limit of what it writes.
+# Started as each rank: writes its process number to a file, and gives one rank more options, other templates or a file size limit.
 WRAPPER = """#!/bin/sh
 [ "$OMPI_COMM_WORLD_RANK" != "$ODD_RANK" ] || { set -- "$@" $ODD_OPTIONS; [ -z "$ODD_TEMPLATES" ] || export MASKC_TEMPLATES="$ODD_TEMPLATES"; }
 [ "$OMPI_COMM_WORLD_RANK" != 0 ] || [ -z "$MOST_BLOCKS" ] || ulimit -f "$MOST_BLOCKS"
@@ -176,7 +176,7 @@ def resumed(toy):
 
 
 def fine_tuned(toy):
-    """Of two ranks the same model, best epoch and scores; seeds one after another."""
+    """Two ranks find the same model, best epoch and scores as one; seeds run one after another."""
     (toy.work / "task").mkdir()
     for part in finetune_toy.COUNTS:
         finetune_toy.text(random.Random(part), toy.work / "task", part)
@@ -319,7 +319,7 @@ def other_launchers(toy):
 
 
 def refused(toy):
-    """What is wrong for all ranks is said once, as for one process."""
+    """An error that all ranks meet is reported once, as by one process."""
     for says, code, options in (("nowhere", 2, ["--data", "nowhere"]), ("--ranks 3: there are 2", 2, ["--ranks", 3])):
         toy.ends(2, says, *toy.command("run", *LONG, *options), code=code)
     toy.ends(2, "is there already", *toy.command("data", *LONG), code=2)

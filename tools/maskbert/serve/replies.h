@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the rows of `routes` call: whether a path is there, how long a reply may be, and the replies. See struct route. */
+/* Functions that the rows of `routes` name: whether a path exists, the longest reply, and the replies. See struct route. */
 #pragma once
 #include "tools/maskbert/serve/route.h"
 

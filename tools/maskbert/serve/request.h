@@ -24,7 +24,7 @@ struct MHD_Connection;
 struct route;
 struct server;
 
-/* What a body asks for, beside its texts. */
+/* Settings of a request's body, beside its texts. */
 struct request_options {
     bool truncate; /* too long texts are cut; otherwise 413 */
     bool normalize, normalize_given;

@@ -11,7 +11,7 @@ const char *vectors_missing(const struct serving *s)
     return *s->no_embedding.text ? s->no_embedding.text : NULL;
 }
 
-/* What is done with a pooled vector for this request. */
+/* Returns the settings for pooled vectors of this request. */
 static struct embedding settings_of(const struct serving *s, const struct request *r)
 {
     const struct request_options *o = &r->options;

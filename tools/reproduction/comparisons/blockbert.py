@@ -84,7 +84,7 @@ def timed(c, n):
 
 
 def spread(found, name):
-    """Of the steps of a mask; None where they are not kept."""
+    """Returns the standard deviation of a mask's step times; None if they were not kept."""
     each = found.get("each", {}).get(name, [])
     return statistics.stdev(each) if len(each) > 1 else None
 
@@ -155,7 +155,7 @@ def alike(found):
 
 
 def numbers(c):
-    """Of facts(), what figures show, for table.json."""
+    """Returns the part of facts() that figures show, for table.json."""
     return [{"mask": name, "n": n, **{k: f[k] for k in ("memory", "step_s", "spread_s", "sparsity")}} for (name, n), f in facts(c).items()]
 
 

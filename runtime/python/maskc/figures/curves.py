@@ -66,7 +66,7 @@ def draw_curve(axes, k, curve, scale, most):
 
 
 def handles(d, made):
-    """Of each curve its colour, where there are several; then what pale lines, lines and marks are."""
+    """Legend entries: the colour of each curve, where there are several, then the meaning of pale lines, lines and marks."""
     several = len(d.curves) > 1
     grey = paper.GREY if several else paper.colour(0)
     found = [Line2D([], [], color=paper.colour(k), linestyle=dashes(k), marker="" if c.steps else paper.marker(k), label=paper.name_of(c.name))
