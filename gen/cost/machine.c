@@ -34,7 +34,7 @@ const char *const pass_names[PASSES] = {"forward", "dq", "dkv"};
 
 const struct machine *machine_find(const char *name, struct error *e)
 {
-    char known[128] = "";
+    char known[256] = "";
     for (const struct machine *m = machines; m->name; m++) {
         if (!strcmp(m->name, name))
             return m;

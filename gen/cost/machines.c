@@ -9,10 +9,10 @@
      h100, h100-mma: fitted to the times of tests/results/h100-b84ec2a, the masks of timing.txt and the probes of
        calibrate.json, with the plans that were measured (tests/gen/h100). The bias is not measured. An H100 reached the peaks
        (655 TFLOP/s by mma.sync, a copy at 2.98 TB/s).
-     a100, a100-mma: estimates, not measured: the H100's by ratios of data sheets. Clock 1.83 GHz over 1.41 GHz; FLOP of a
-       processor, 655 over 132 and 312 over 108 TFLOP/s by mma.sync, 128 and 64 FMA a clock in f32; bytes of a processor, 2.95
-       TB/s over 132 and 1.4 TB/s over 108. sm_86, sm_89 and compute_80 go by these rows, sm_100a and sm_120 by the H100's:
-       estimates as well. */
+     All other GPUs: estimates, not measured. GPU() scales the H100's rates by ratios of the vendor's figures: clock; FLOP of a
+       processor, in f32 and by mma.sync; bytes of a processor. A byte between L2 and a processor goes by the clock, and so does
+       shared memory: vendors state no other figure for most of these GPUs. The size of L2 is in no rate. sm_86 goes by
+       rtx3090, sm_89 by rtx4090 (l4 by name), sm_100a by b200, sm_120 by rtx5090, compute_80 by a100. */
 #include "gen/cost/machine.h"
 #include <stddef.h>
 
@@ -61,6 +61,16 @@
         {0.18,  1.1, 0.062, 3, 2.0 / 3,  8}, \
         {0.18,  1.1, 0.062, 3, 2.0 / 3,  8}, \
     }
+
+/* Two rows of a GPU that was not measured. SMS processors; GHZ: boost clock; F32 and MMA: TFLOP/s, FMA and dense bf16 with sums
+   in f32; TB: TB/s that a copy reaches. The H100 under load: 132 processors, 1.83 GHz, 61.8, 655, 2.95. A processor computes
+   16 exponentials a clock. */
+#define GPU(NAME, SMS, GHZ, F32, MMA, TB) \
+    {NAME, TARGET_CUDA, 1e12 * (F32), 16e9 * (SMS) * (GHZ), 1e12 * (TB), 1e12 * (TB), 0, 2.7e-6, 4 * (SMS), SMS, \
+     F32_RATES(1.83 / (GHZ), 61.8 / 132 * (SMS) / (F32), 2.95 / 132 * (SMS) / (TB))}, \
+    {NAME "-mma", TARGET_CUDA, 1e12 * (MMA), 16e9 * (SMS) * (GHZ), 1e12 * (TB), 1e12 * (TB), 0, 3.3e-6, 4 * (SMS), SMS, \
+     MMA_RATES(1.83 / (GHZ), 655.0 / 132 * (SMS) / (MMA), 2.95 / 132 * (SMS) / (TB)), .heads = HEAD_RATES}
+#define COPIED 0.88 /* of the data sheet's bytes a second, as on an H100 */
 
 const struct machine machines[] = {
     /* name, kind, FLOP/s, exp/s, memory B/s, cache B/s, cache, launch, workers, processors, then for
@@ -123,10 +133,21 @@ const struct machine machines[] = {
           7.77e-07,  5.83e-08,  1.17e-10,  5.83e-07,  2.91e-10,     2e-10,     3e-11,  5.82e-11,  1.94e-09,  5.82e-08,
              2e-09},
     }},
-    {"a100", TARGET_CUDA, 19.5e12, 2.4e12, 1.4e12, 1.4e12, 0, 2.7e-6, 432, 108, F32_RATES(1.3, 2.6, 1.72)},
     {"h100", TARGET_CUDA, 67e12, 3.7e12, 2.95e12, 2.95e12, 0, 2.7e-6, 528, 132, F32_RATES(1, 1, 1)},
-    {"a100-mma", TARGET_CUDA, 312e12, 2.4e12, 1.4e12, 1.4e12, 0, 3.3e-6, 432, 108, MMA_RATES(1.3, 1.72, 1.72), .heads = HEAD_RATES},
     {"h100-mma", TARGET_CUDA, 660e12, 3.7e12, 2.95e12, 2.95e12, 0, 3.3e-6, 528, 132, MMA_RATES(1, 1, 1), .heads = HEAD_RATES},
+    /* NVIDIA A100 data sheet, 40 GB; bytes: published copies */
+    GPU("a100", 108, 1.41, 19.5, 312, 1.4),
+    /* NVIDIA Ampere GA102 whitepaper */
+    GPU("rtx3090", 82, 1.695, 35.6, 71, COPIED * 0.936),
+    /* NVIDIA Ada GPU architecture whitepaper */
+    GPU("rtx4090", 128, 2.52, 82.6, 165.2, COPIED * 1.008),
+    /* NVIDIA L4 data sheet, whose 242 TFLOP/s are of sparse matrices; at the boost clock, which 72 W may not hold */
+    GPU("l4", 58, 2.04, 30.3, 121, COPIED * 0.3),
+    /* NVIDIA RTX Blackwell GPU architecture whitepaper */
+    GPU("rtx5090", 170, 2.407, 104.8, 209.5, COPIED * 1.792),
+    /* NVIDIA HGX B200 data sheet. Its 2250 TFLOP/s need tcgen05, which the kernels have not: mma.sync is taken to do as many
+       FLOP a clock as on an H100 */
+    GPU("b200", 148, 1.965, 74.5, 655.0 * 148 / 132 * 1.965 / 1.83, COPIED * 8),
     {.name = NULL},
 };
 /* clang-format on */

@@ -78,6 +78,13 @@ void cuda_launch(const struct cuda_blocks *b, const struct kernel_request *r,
     ret->delta_row = sizeof(float) * (r->bias ? 2 : 1); /* delta, and its correction */
 }
 
+uint32_t cuda_blocks_that_fit(const struct target *t, uint32_t shared_bytes)
+{
+    enum { DRIVER = 1024 };
+    const uint32_t fit = (t->shared_bytes + DRIVER) / (shared_bytes + DRIVER);
+    return fit ? fit : 1;
+}
+
 uint32_t simt_shared_bytes(uint32_t head_dim)
 {
     return SIMT_SHARED_BYTES(head_dim);

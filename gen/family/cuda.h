@@ -30,6 +30,10 @@ void cuda_add_key_heads(uint32_t threads, const struct kernel_request *r,
 /* Workspace of sparsegen: a score for each column and row of a row block. */
 void cuda_add_scratch(const struct kernel_request *r, struct launch_record *ret);
 
+/* Blocks with so many bytes of shared memory that a processor holds, 1 at least. A processor has a KiB more than a block may ask
+   for, and takes a KiB for each. */
+uint32_t cuda_blocks_that_fit(const struct target *t, uint32_t shared_bytes);
+
 /* Shared memory of every simt entry: three tiles of 32 rows and 32 sums (templates/cuda/simt/layout.h). */
 uint32_t simt_shared_bytes(uint32_t head_dim);
 

@@ -107,12 +107,12 @@ static uint32_t backward_registers(const struct kernel_request *r, uint32_t row_
     return r->head_dim > 64 || row_blocks > 1 ? MOST_REGISTERS : 168;
 }
 
-/* Blocks that fit a processor, which has a KiB more shared memory than a block may ask for and takes one for each. */
+/* Blocks that fit a processor. */
 static uint32_t fit_blocks(const struct target *t, const struct resident_shape *s,
                            uint32_t registers)
 {
     uint32_t by_registers = REGISTERS / registers / (32 * s->warps * s->heads);
-    uint32_t by_shared = (t->shared_bytes + 1024) / (s->shared_bytes + 1024);
+    uint32_t by_shared = cuda_blocks_that_fit(t, s->shared_bytes);
     uint32_t blocks = by_registers < by_shared ? by_registers : by_shared;
     return blocks ? blocks : 1;
 }

@@ -22,15 +22,17 @@ static struct family_shape shape(const struct target *t, const struct kernel_con
     return (struct family_shape){t->block_rows, t->threads};
 }
 
-/* By the registers that a thread needs (tests/kernels/budgets/budget_table.h). */
+/* By shared memory and the registers that a thread needs (tests/kernels/budgets/budget_table.h). */
 static uint32_t in_flight(const struct target *t, const struct kernel_config *c,
                           enum machine_pass pass)
 {
     const uint32_t d = c->request.head_dim;
-    (void)t;
-    if (pass == PASS_FORWARD)
-        return d <= 80 ? 4 : d <= 128 ? 3 : 2;
-    return d <= 96 ? 3 : 2;
+    const uint32_t fit = cuda_blocks_that_fit(t, simt_shared_bytes(d));
+    const uint32_t most = pass == PASS_FORWARD ? (d <= 80    ? 4
+                                                  : d <= 128 ? 3
+                                                             : 2)
+                                               : (d <= 96 ? 3 : 2);
+    return most < fit ? most : fit;
 }
 
 static void launch(const struct target *t, const struct kernel_config *c, enum family_pass pass,

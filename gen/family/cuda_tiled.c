@@ -144,11 +144,15 @@ static uint32_t can(const struct target *t, const struct kernel_request *r,
            (takes_tall(t, r, pass) ? CAN_TALL : 0);
 }
 
+/* By registers, as the launch bounds say, and by shared memory, of which sm_86, sm_89 and sm_120 have less. */
 static uint32_t in_flight(const struct target *t, const struct kernel_config *c,
                           enum machine_pass pass)
 {
     const struct tiled_blocks b = tiled_blocks(t, c);
-    return pass == PASS_FORWARD ? b.forward : pass == PASS_DQ ? b.query : b.key;
+    const uint32_t most = pass == PASS_FORWARD ? b.forward : pass == PASS_DQ ? b.query : b.key;
+    const uint32_t fit = cuda_blocks_that_fit(t, pass == PASS_FORWARD ? forward_bytes(t, c)
+                                                                      : backward_bytes(t, c));
+    return most < fit ? most : fit;
 }
 
 /* Those of the machine are of D = 64. */

@@ -126,6 +126,26 @@ static void check_family(const char *options, size_t pass, const char *family)
     json_decref(j);
 }
 
+/* All names that the refusal of a wrong one lists, apart from those that end in `suffix`. */
+static void help_names_all(const char *wrong, const char *suffix)
+{
+    struct outcome known = shell_run("", wrong), help = shell_run("", "plan --help");
+    char *names = strstr(known.err, "known are "), *rest;
+    assert_non_null(names);
+    uint32_t count = 0;
+    for (char *n = strtok_r(names + strlen("known are "), ", \n", &rest); n;
+         n = strtok_r(NULL, ", \n", &rest)) {
+        const char *end = *suffix ? strstr(n, suffix) : NULL;
+        if (end && !strcmp(end, suffix))
+            continue;
+        assert_non_null(strstr(help.out, n));
+        count++;
+    }
+    assert_true(count > 2);
+    outcome_finish(&known);
+    outcome_finish(&help);
+}
+
 /* By price, or the one that is asked for where it takes the pass; --help knows all names. */
 static void test_family(void **state)
 {
@@ -138,15 +158,17 @@ static void test_family(void **state)
         "grep -c RESIDENT_ROWS family/kernel_config.h",
         "1");
     shell_says("info good.mkb", "forward by cpu_vector, backward by cpu_vector");
-    struct outcome known = shell_run("", "plan dense -n 8 --family x"),
-                   help = shell_run("", "plan --help");
-    char *names = strstr(known.err, "known are "), *rest;
-    assert_non_null(names);
-    for (char *n = strtok_r(names + strlen("known are "), ", \n", &rest); n;
-         n = strtok_r(NULL, ", \n", &rest))
-        assert_non_null(strstr(help.out, n));
-    outcome_finish(&known);
-    outcome_finish(&help);
+    help_names_all("plan dense -n 8 --family x", "");
+}
+
+static void test_machine(void **state)
+{
+    (void)state;
+    help_names_all("plan dense -n 8 --machine x", "-mma");
+    shell_says("plan dense -n 96 --dtype bf16 --target sm_89 --machine l4-mma",
+               "plan for sm_89 on l4-mma:");
+    shell_says("plan dense -n 96 --dtype bf16 --target sm_89",
+               "plan for sm_89 on rtx4090-mma:");
 }
 
 /* bench predicts for dense what dense's own plan reports, and less for a sparse mask. */
@@ -305,15 +327,11 @@ static void test_cache(void **state)
 int main(int argc, char **argv)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_help),
-        cmocka_unit_test(test_help_titles_once),
-        cmocka_unit_test(test_json),
-        cmocka_unit_test(test_family),
-        cmocka_unit_test(test_bench_predicts_dense),
-        cmocka_unit_test(test_run),
-        cmocka_unit_test(test_emit),
-        cmocka_unit_test(test_cache),
-        cmocka_unit_test(test_bias),
+        cmocka_unit_test(test_help),         cmocka_unit_test(test_help_titles_once),
+        cmocka_unit_test(test_json),         cmocka_unit_test(test_family),
+        cmocka_unit_test(test_machine),      cmocka_unit_test(test_bench_predicts_dense),
+        cmocka_unit_test(test_run),          cmocka_unit_test(test_emit),
+        cmocka_unit_test(test_cache),        cmocka_unit_test(test_bias),
         cmocka_unit_test(test_wrong_kernel),
     };
     if (argc != 2) {

@@ -97,7 +97,7 @@ const struct option_row option_rows[OPTION_COUNT] = {
     [OPTION_KV_HEADS]  = {"kv-heads", 0, "K", "Heads of K and V, which divide the query heads (grouped-query attention; default: as many)", GROUP_KERNEL, VALUE_COUNT, AT(kv_heads)},
     [OPTION_KV_LENGTH] = {"kv-length", 0, "M", "Keys, where they are not as many as the queries (-n); the mask then has the larger length", GROUP_KERNEL, VALUE_COUNT, AT(kv_length)},
     [OPTION_ALIGN]     = {"align", 0, "WHERE", "With --kv-length: queries and keys stand at the mask's start (default) or end: query i at i + M - N", GROUP_KERNEL, VALUE_TEXT, AT(align)},
-    [OPTION_MACHINE]   = {"machine", 0, "NAME", "Row of the machine table that the plan is made for, or 'calibrated' (default: this machine as calibrated where it runs the target, else by target)", GROUP_KERNEL, VALUE_TEXT, AT(machine)},
+    [OPTION_MACHINE]   = {"machine", 0, "NAME", "Row of the machine table that the plan is made for: x86-sse, x86-avx2, x86-avx512, x86-bf16, x86-amx, a100, h100, rtx3090, rtx4090, rtx5090, l4, b200 (of the GPUs, NAME-mma for bf16 and f16), or 'calibrated' (default: this machine as calibrated where it runs the target, else by target)", GROUP_KERNEL, VALUE_TEXT, AT(machine)},
     [OPTION_FAMILY]    = {"family", 0, "NAME", "Kernel family of the passes that it takes: cpu_matrix, cpu_vector, cuda_resident, cuda_hopper, cuda_tiled, cuda_simt (default: the cheapest by prediction)", GROUP_KERNEL, VALUE_TEXT, AT(family)},
 
     [OPTION_BUDGET]    = {"budget", 0, "SHARE", "The most that is kept within this share of dense's predicted time, above 0 and at most 1", GROUP_SNAP, VALUE_REAL, AT(budget), .given = AT(has_budget)},
