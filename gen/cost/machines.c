@@ -7,8 +7,8 @@
        with one beside the one without, dense, n = 128 to 1024.
      x86-avx2, x86-sse: measured by hand on the Sapphire Rapids server.
      h100, h100-mma: fitted to the times of tests/results/h100-b84ec2a, the masks of timing.txt and the probes of
-       calibrate.json, with the plans that were measured (tests/gen/h100). The bias is not measured. An H100 reached the peaks
-       (655 TFLOP/s by mma.sync, a copy at 2.98 TB/s).
+       calibrate.json, with the plans that were measured (tests/gen/h100). Those of cuda_tiled are then scaled, as its kernels
+       changed. The bias is not measured. An H100 reached the peaks (655 TFLOP/s by mma.sync, a copy at 2.98 TB/s).
      All other GPUs: estimates, not measured. GPU() scales the H100's rates by ratios of the vendor's figures: clock; FLOP of a
        processor, in f32 and by mma.sync; bytes of a processor. A byte between L2 and a processor goes by the clock, and so does
        shared memory: vendors state no other figure for most of these GPUs. The size of L2 is in no rate. sm_86 goes by
@@ -36,30 +36,47 @@
          0, (BYTES)*3.62e-11, 0, 0, 0, \
          (CLOCK)*3.8e-10, 0, (BYTES)*8.36e-11}, \
     }
+/* Seconds of today's cuda_tiled over those of the kernels that were timed, to which the rates below were fitted: of products; of
+   other work of tiles and the columns that are brought; of masks; of row blocks. By tools/sass --model h100 on one head of either,
+   65536 tokens x 12 heads, D = 64: dense and causal n = 512, window(256), longformer(64,2) and star n = 2048
+   (tests/gen/h100/model_test.c), dense n = 2048: forward 1.46 over 1.80 ms, dQ 2.21 over 2.65, dK and dV 2.66 over 3.27. */
+#define FLOP_FORWARD 1.0
+#define TILE_FORWARD 0.70
+#define MASK_FORWARD 1.4
+#define ITEM_FORWARD 1.0
+#define FLOP_DQ      0.90
+#define TILE_DQ      0.70
+#define MASK_DQ      1.4
+#define ITEM_DQ      0.5
+#define FLOP_DKV     0.87
+#define TILE_DKV     0.70
+#define MASK_DKV     1.4
+#define ITEM_DKV     1.25
 /* Half dtypes on the matrix unit. A block brings all columns that it visits (gather); dQ makes four products, dK and dV
    too. Lines: 0, the templates have none. */
 #define MMA_RATES(CLOCK, PRODUCT, BYTES) { \
-        {(PRODUCT)*7.05e-13, (CLOCK)*1.18e-10, (CLOCK)*5.49e-10, (CLOCK)*2.34e-10, 0, \
+        {FLOP_FORWARD*(PRODUCT)*7.05e-13, TILE_FORWARD*(CLOCK)*1.18e-10, MASK_FORWARD*(CLOCK)*5.49e-10, TILE_FORWARD*(CLOCK)*2.34e-10, 0, \
          0, 0, 0, (CLOCK)*2.22e-08, (CLOCK)*2.5e-11, \
-         (CLOCK)*3.67e-06, (CLOCK)*2e-07, 0, (CLOCK)*3.3e-07, (CLOCK)*1.76e-10, \
+         (CLOCK)*3.67e-06, (CLOCK)*2e-07, 0, ITEM_FORWARD*(CLOCK)*3.3e-07, ITEM_FORWARD*(CLOCK)*1.76e-10, \
          0, (BYTES)*9.1e-11, 0, 0, 0, \
-         (CLOCK)*3.8e-10, 0, (BYTES)*2e-11, (CLOCK)*5e-07, (BYTES)*1.35e-09}, \
-        {(PRODUCT)*2.11e-12, (CLOCK)*1.11e-10, (CLOCK)*5.91e-10, (CLOCK)*1.9e-10, 0, \
+         (CLOCK)*3.8e-10, 0, (BYTES)*2e-11, ITEM_FORWARD*(CLOCK)*5e-07, (BYTES)*1.35e-09}, \
+        {FLOP_DQ*(PRODUCT)*2.11e-12, TILE_DQ*(CLOCK)*1.11e-10, MASK_DQ*(CLOCK)*5.91e-10, TILE_DQ*(CLOCK)*1.9e-10, 0, \
          0, 0, 0, (CLOCK)*1.13e-08, (CLOCK)*3.7e-11, \
-         (CLOCK)*4.09e-06, (CLOCK)*3e-07, 0, (CLOCK)*6.95e-07, (CLOCK)*4.15e-10, \
+         (CLOCK)*4.09e-06, (CLOCK)*3e-07, 0, ITEM_DQ*(CLOCK)*6.95e-07, ITEM_DQ*(CLOCK)*4.15e-10, \
          0, (BYTES)*9.4e-11, 0, 0, 0, \
-         (CLOCK)*1e-09, (PRODUCT)*1.6e-12, (BYTES)*1.15e-10, (CLOCK)*5e-07, (BYTES)*1.95e-09}, \
-        {(PRODUCT)*2.27e-12, (CLOCK)*1.46e-10, (CLOCK)*4.59e-10, (CLOCK)*2.42e-10, 0, \
+         (CLOCK)*1e-09, (PRODUCT)*1.6e-12, (BYTES)*1.15e-10, ITEM_DQ*(CLOCK)*5e-07, (BYTES)*1.95e-09}, \
+        {FLOP_DKV*(PRODUCT)*2.27e-12, TILE_DKV*(CLOCK)*1.46e-10, MASK_DKV*(CLOCK)*4.59e-10, TILE_DKV*(CLOCK)*2.42e-10, 0, \
          0, 0, 0, (CLOCK)*1.32e-08, (CLOCK)*3.7e-11, \
-         (CLOCK)*4.45e-06, (CLOCK)*3e-07, 0, (CLOCK)*6.57e-07, (CLOCK)*3.24e-10, \
+         (CLOCK)*4.45e-06, (CLOCK)*3e-07, 0, ITEM_DKV*(CLOCK)*6.57e-07, ITEM_DKV*(CLOCK)*3.24e-10, \
          0, (BYTES)*9e-11, 0, 0, 0, \
-         (CLOCK)*3.8e-10, 0, (BYTES)*9.4e-11, (CLOCK)*5e-07, (BYTES)*2.1e-09}, \
+         (CLOCK)*3.8e-10, 0, (BYTES)*9.4e-11, ITEM_DKV*(CLOCK)*5e-07, (BYTES)*2.1e-09}, \
     }
-/* Item, tile, mask, growth, bytes, warps. One backward kernel moves two thirds of what dQ and dK, dV move. */
+/* Item, tile, mask, growth, bytes, warps, gather, entry, over the rates of today's cuda_tiled. One backward kernel moves two thirds of
+   what dQ and dK, dV move. */
 #define HEAD_RATES { \
-        {0.25, 0.59, 0.034, 3,       1, 16}, \
-        {0.18,  1.1, 0.062, 3, 2.0 / 3,  8}, \
-        {0.18,  1.1, 0.062, 3, 2.0 / 3,  8}, \
+        {0.25 / ITEM_FORWARD, 0.59 / FLOP_FORWARD, 0.034 / MASK_FORWARD, 3, 1, 16, 0.25 / TILE_FORWARD, 0.59 / TILE_FORWARD}, \
+        {0.18 / ITEM_DQ, 1.1 / FLOP_DQ, 0.062 / MASK_DQ, 3, 2.0 / 3, 8, 0.18 / TILE_DQ, 1.1 / TILE_DQ}, \
+        {0.18 / ITEM_DKV, 1.1 / FLOP_DKV, 0.062 / MASK_DKV, 3, 2.0 / 3, 8, 0.18 / TILE_DKV, 1.1 / TILE_DKV}, \
     }
 
 /* Two rows of a GPU that was not measured. SMS processors; GHZ: boost clock; F32 and MMA: TFLOP/s, FMA and dense bf16 with sums

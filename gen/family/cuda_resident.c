@@ -248,9 +248,9 @@ static void measured_rates(uint32_t row_blocks, struct machine *m)
         rate[RATE_ITEM] *= of->item;
         rate[RATE_ITEM_ELEMENT] *= of->item;
         rate[RATE_LOOP] *= of->item;
-        rate[RATE_GATHER] *= of->item;
+        rate[RATE_GATHER] *= of->gather;
         rate[RATE_TILE_FLOP] *= of->tile;
-        rate[RATE_TILE_ENTRY] *= of->tile;
+        rate[RATE_TILE_ENTRY] *= of->entry;
         rate[RATE_TILE_MASK] *= of->mask * pow(row_blocks, of->growth);
         rate[RATE_STREAM] = of->bytes * m->workers / m->bytes;
         rate[RATE_EXPOSED] = 0;

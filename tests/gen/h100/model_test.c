@@ -1,0 +1,119 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Rates of today's kernels are those fitted to the kernels that were timed, scaled by what the static model of an H100 says of
+   both (tools/sass --model h100). Predictions with either set, of the plan whose machine code was counted, are held against it. */
+#include "gen/family/family.h"
+#include "gen/plan/internal.h"
+#include "masks/input/load.h"
+#include "tests/gen/h100/rates.h"
+#include "tests/support/test.h"
+#include <math.h>
+
+#define LIMIT \
+    0.05 /* relative error of the quotient of both predictions, against the model's quotient */
+#define TIME_LIMIT \
+    0.35 /* of milliseconds; the model itself is up to 0.26 off what was measured */
+
+/* Milliseconds by the model: 65536 tokens x 12 heads, D = 64, bf16, counted from one head, without the balance of the launch.
+   Before: templates of revision 6df14a3c, the last one before the changes. */
+static const struct modelled {
+    const char *mask;
+    uint32_t n;
+    double before[PASSES], now[PASSES];
+} modelled[] = {
+    {"dense", 512, {.488, .747, .846}, {.413, .624, .723}},
+    {"causal", 512, {.326, .500, .531}, {.292, .438, .479}},
+    {"window(256)", 2048, {.516, .776, .872}, {.449, .671, .760}},
+    {"longformer(64,2)", 2048, {.371, .567, .541}, {.374, .550, .551}},
+    {"star", 2048, {.232, .384, .342}, {.234, .354, .351}},
+};
+enum { MODELLED = sizeof modelled / sizeof *modelled, HEADS = 12, TOKENS = 65536 };
+
+/* By cuda_tiled, with tables that the fitted rates choose. */
+static struct plan *counted_plan(const struct modelled *x, const struct machine *machine)
+{
+    struct error e = {0};
+    const struct kernel_family *family = family_find("cuda_tiled", &e);
+    const struct mask_request request = {
+        .name = x->mask, .n = x->n, .heads = HEADS, MASK_REQUEST_DEFAULTS};
+    const struct kernel_config c = {
+        .request = {.dtype = ABI_BF16, .head_dim = 64, .length = x->n, .backward = true},
+        .forward = family,
+        .backward = family};
+    const struct plan_way way = {.prices = &h100_fitted[H100_MMA]};
+    struct mask *m = mask_load(&request, NULL, &e);
+    const struct plan_problem problem = {
+        .mask = m, .target = target_find("sm_90a", &e), .config = &c, .machine = machine};
+    struct plan *p = m ? plan_of_way(&problem, &way, &e) : NULL;
+    mask_destroy(m);
+    if (!p)
+        fail_msg("%s: %s", x->mask, e.text);
+    return p;
+}
+
+static void check_pass(const struct modelled *x, enum machine_pass pass,
+                       const struct plan *then, const struct plan *now)
+{
+    const uint32_t batch = TOKENS / x->n;
+    const double before = 1e3 * predict_pass(then, pass, 0, batch, 0),
+                 after = 1e3 * predict_pass(now, pass, 0, batch, 0),
+                 quotient = after / before / (x->now[pass] / x->before[pass]),
+                 time = after / x->now[pass];
+    print_message(
+        "%-17s %-8s %.3f ms, the model %.3f; before %.3f, %.3f; quotient off by %+.0f %%\n",
+        x->mask, pass_names[pass], after, x->now[pass], before, x->before[pass],
+        100 * (quotient - 1));
+    if (fabs(quotient - 1) > LIMIT || fabs(time - 1) > TIME_LIMIT)
+        fail_msg("%s, %s: %.3f ms predicted, %.3f before; the model has %.3f and %.3f", x->mask,
+                 pass_names[pass], after, before, x->now[pass], x->before[pass]);
+}
+
+static void test_model(void **state)
+{
+    (void)state;
+    struct error e = {0};
+    for (size_t k = 0; k < MODELLED; k++) {
+        struct plan *then = counted_plan(&modelled[k], &h100_fitted[H100_MMA]),
+                    *now = counted_plan(&modelled[k], machine_find("h100-mma", &e));
+        for (int pass = 0; pass < PASSES; pass++)
+            check_pass(&modelled[k], (enum machine_pass)pass, then, now);
+        plan_destroy(then);
+        plan_destroy(now);
+    }
+}
+
+/* cuda_resident is as fast as it was by the model: .180 and .439 ms of .180 and .445, dense, n = 128. Its rates are stated over
+   those of cuda_tiled, which changed. */
+static void test_resident(void **state)
+{
+    (void)state;
+    static const char *const masks[] = {"dense", "causal", "star", "dam-s-example"};
+    struct error e = {0};
+    const struct kernel_family *family = family_find("cuda_resident", &e);
+    const struct plan_options o = {.plain = true, .by_rates = true, .family = family};
+    const struct kernel_request r = {
+        .dtype = ABI_BF16, .head_dim = 64, .length = 128, .backward = true};
+    for (size_t k = 0; k < sizeof masks / sizeof *masks; k++) {
+        const struct mask_request request = {
+            .name = masks[k], .n = 128, .heads = HEADS, MASK_REQUEST_DEFAULTS};
+        struct mask *m = mask_load(&request, NULL, &e);
+        const struct target *t = target_find("sm_90a", &e);
+        struct plan *then = plan_build(m, t, &r, &h100_fitted[H100_MMA], &o, &e),
+                    *now = plan_build(m, t, &r, machine_find("h100-mma", &e), &o, &e);
+        assert_true(then && now);
+        for (int pass = 0; pass < PASSES; pass++) {
+            const double seconds = predict_pass(now, (enum machine_pass)pass, 0, 512, 0);
+            assert_true(fabs(seconds / predict_pass(then, (enum machine_pass)pass, 0, 512, 0) -
+                             1) < 1e-6);
+        }
+        plan_destroy(then);
+        plan_destroy(now);
+        mask_destroy(m);
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_model),
+                                       cmocka_unit_test(test_resident)};
+    return cmocka_run_group_tests_name("h100_model", tests, NULL, NULL);
+}
