@@ -45,10 +45,11 @@ extern const char *const pass_names[PASSES]; /* "forward", "dq", "dkv" */
 /* Factors over the rates of the tiled kernels for those that keep whole heads on a processor (cuda_resident), by pass. */
 struct head_rates {
     double item, tile /* products */, mask;
-    int growth;   /* power of a head's row blocks, for the mask */
-    double bytes; /* of a launch, over those of the tiled kernels' pass */
-    double warps; /* on a processor, where these were measured */
-    double gather, entry;
+    int growth;    /* power of a head's row blocks, for the mask */
+    double bytes;  /* of a launch, over those of the tiled kernels' pass */
+    double warps;  /* on a processor, where these were measured */
+    double gather; /* of columns that are brought */
+    double entry;  /* of a tile's work beside its products and patterns */
 };
 
 struct machine {
