@@ -32,6 +32,12 @@ struct update {
         decay;
 };
 
+/* Work that a device was given since it was opened, and memory that it holds. */
+struct training_use {
+    uint64_t launches; /* kernels and matrix products; copies and zeros are not counted */
+    uint64_t bytes, most_bytes; /* allocated now, and at most so far */
+};
+
 /* Functions that return an int return 0, or -1 with *e set: a GPU can fail at any of them. */
 enum { NORM_BLOCK = 1 << 15 };
 struct training_backend {
@@ -75,9 +81,11 @@ struct training_backend {
     /* Different weights may be written at once. value: an array's. */
     int (*refill)(struct backend_state *s, void *kept, enum element type, const float *value,
                   uint64_t count, struct error *e);
-    /* bias: where *weight is; null: zeros. */
+    /* bias: where *weight is; null: zeros, for a linear that never has one. */
     int (*repack)(struct backend_state *s, const struct linear *l,
                   const struct weight_view *weight, const float *bias, struct error *e);
+    /* After these: values of arrays may have waited until now. Null: they do not. */
+    int (*repack_end)(struct backend_state *s, struct error *e);
 
     /* ---- forward and backward ---- */
     bool first_rows; /* asks attention for the first rows alone where heads read no others */
@@ -92,6 +100,8 @@ struct training_backend {
     int (*memory)(const struct engine *g, const struct gradients_sizes *s,
                   struct gradients_memory *ret, struct error *e);
     void (*attention)(const struct backend_training *m, struct gradients_array *ret);
+    /* Null: it works in the host's memory, by the host's threads. */
+    void (*use)(const struct backend_state *s, struct training_use *ret);
 };
 
 /* An open backend that trains: the owner of arrays. */

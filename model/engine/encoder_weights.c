@@ -203,6 +203,8 @@ static int refill_expanded(const struct encoder *c, const struct kept_source *s,
     }
     if (r == 0)
         r = to->refill(c->state, kept, s->type, array, count, e);
+    if (r == 0 && to->repack_end)
+        r = to->repack_end(c->state, e);
     to->array_destroy(c->state, array);
     free(host);
     free(value);
@@ -244,6 +246,9 @@ static int repack_all(const struct engine *g, const struct encoder_sources *list
     }
     for (uint32_t k = 0; k < list->kepts && !failed; k++)
         failed = refill(c, &list->kept[k], e) < 0;
+    const struct training_backend *to = c->backend->training;
+    if (!failed && to->repack_end)
+        failed = to->repack_end(c->state, e) < 0;
     return failed ? -1 : 0;
 }
 

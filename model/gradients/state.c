@@ -24,6 +24,15 @@ uint64_t train_state_count(const struct engine *g)
     return ret;
 }
 
+uint64_t train_state_blocks(const struct engine *g, uint64_t size)
+{
+    uint64_t ret = 0;
+    for (uint32_t k = 0; k < g->weights.n_tensors; k++)
+        if (trains(g, &g->weights.tensor[k]))
+            ret += (g->weights.tensor[k].parameter.count + size - 1) / size;
+    return ret;
+}
+
 static void add_piece(struct train_state *s, const struct tensor *t)
 {
     const uint64_t count = t->parameter.count;

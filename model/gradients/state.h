@@ -54,6 +54,9 @@ int train_state_clear(const struct train_state *s, uint32_t threads, struct erro
 /* Elements of each buffer that train_state_new() would make; for an outline, too. */
 uint64_t train_state_count(const struct engine *g);
 
+/* Blocks of at most `size` elements of one piece each. */
+uint64_t train_state_blocks(const struct engine *g, uint64_t size);
+
 /* Learning rates that shrink from the heads to the embeddings: scales the rate of layer l of L (from 0) by
    decay^(L - l), of the embeddings by decay^(L + 1). Parameters after the layers keep 1: a final norm, the pooler, the
    heads. decay: above 0, at most 1, which is the default and changes no bit. */

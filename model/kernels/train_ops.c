@@ -58,7 +58,7 @@ uint64_t train_op_blocks(enum train_op op, const struct train_args *a)
     case BY_CHUNK:
         return divided(a->rows, TRAIN_CHUNK) * divided(a->columns, TRAIN_THREADS);
     case BY_TILE:
-        return divided(a->rows, TRAIN_TILE) * divided(a->columns, TRAIN_TILE);
+        return a->count;
     case BY_COUNT:
         return divided(a->count, TRAIN_THREADS);
     case BY_PART:

@@ -228,14 +228,14 @@ uint64_t attention_workspace(const struct attention *a, const struct attention_c
 int attention_run(const struct attention *a, const struct attention_call *c, struct error *e)
 {
     struct maskc_launch l = make_launch(a, c);
-    return launch_run(a->kernel, &l, e);
+    return launch_run_counted(a->kernel, &l, c->launches, e);
 }
 
 int attention_run_back(const struct attention *a, const struct attention_call *c,
                        struct error *e)
 {
     struct maskc_launch l = make_launch_back(a, c);
-    return launch_run(a->kernel, &l, e);
+    return launch_run_counted(a->kernel, &l, c->launches, e);
 }
 
 const struct pattern *attention_pattern(const struct attention *a, uint32_t layer,

@@ -63,7 +63,8 @@ struct attention_call {
     float *lse;             /* [heads, tokens]: written */
     void *workspace;
     uint64_t workspace_bytes;
-    void *stream; /* cuda: or null */
+    void *stream;       /* cuda: or null */
+    uint64_t *launches; /* null, or raised by the kernels that a GPU was given */
     /* training: */
     float dropout;          /* probability */
     uint64_t seed;          /* of the layer's dropout */

@@ -32,7 +32,8 @@ int train_memory_predict(const struct engine *g, const struct memory_request *r,
 /* Loads the model in a child process, runs one step on random tokens there (forward, backward, optimiser), and
    reads what is resident. Gradients, moments and attention's arrays are counted page by page; parameters are what
    loading added beside them, activations what the step added at its peak. Only anonymous memory counts: not the
-   programs' code, nor mapped files.
+   programs' code, nor mapped files. Of a GPU what the device allocated is counted, by bytes as asked for: neither its
+   code nor attention's tables.
    The process must not have run OpenMP before: its threads do not survive into a child. */
 struct engine_options;
 int train_memory_measure(const char *folder, const struct engine_options *o,

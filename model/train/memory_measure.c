@@ -218,6 +218,27 @@ static int load(const char *folder, const struct engine_options *o, struct subje
     return engine_repack(s->engine, e);
 }
 
+/* A device counts what it allocates. */
+static int measure_device(const struct subject *s, const struct gradients_sizes *sizes,
+                          struct train_memory *ret, struct error *e)
+{
+    const struct training_device *d = &s->state->device;
+    const uint64_t array = d->does->array_bytes(s->state->count);
+    struct gradients_array attention[GRADIENTS_ATTENTION_ARRAYS];
+    struct training_use loaded, done;
+    d->does->use(d->state, &loaded);
+    if (run_step(s, sizes, e) < 0)
+        return -1;
+    d->does->use(d->state, &done);
+    gradients_attention_arrays(s->workspace, attention);
+    ret->gradients = array * (1 + parts_extra(s->request->accumulate, 1));
+    ret->optimizer = 2 * array;
+    ret->parameters = loaded.bytes - ret->gradients - ret->optimizer;
+    ret->attention = attention[0].bytes;
+    ret->activations = done.most_bytes - loaded.bytes - ret->attention;
+    return 0;
+}
+
 static int measure(const char *folder, const struct engine_options *o, struct subject *s,
                    struct train_memory *ret, struct error *e)
 {
@@ -225,6 +246,8 @@ static int measure(const char *folder, const struct engine_options *o, struct su
     const uint64_t begin = settled_bytes();
     if (load(folder, o, s, e) < 0 || train_memory_sizes(s->engine, s->request, &sizes, e) < 0)
         return -1;
+    if (s->state->device.does->use)
+        return measure_device(s, &sizes, ret, e);
     const uint64_t loaded = settled_bytes();
     if (forget_peak(e) < 0 || run_step(s, &sizes, e) < 0)
         return -1;

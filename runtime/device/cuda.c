@@ -8,13 +8,15 @@
 
 /* A persistent grid: as many blocks as the GPU holds at once, or fewer where there is less work. */
 static int enqueue(const struct device_code *c, const struct phase *p, uint64_t indices,
-                   const void *args, void *stream, struct error *e)
+                   const void *args, const struct device_launch *l, struct error *e)
 {
     const struct loaded_phase *to = &c->phase[cuda_find_phase(c, p->entry)];
     uint32_t blocks = indices < to->fit ? (uint32_t)indices : to->fit;
     void *arguments[] = {(void *)(uintptr_t)args};
+    if (l->launches && blocks)
+        ++*l->launches;
     return blocks ? CALL(cuLaunchKernel, to->function, blocks, 1, 1, p->threads, 1, 1,
-                         p->shared_bytes, stream, arguments, NULL)
+                         p->shared_bytes, l->stream, arguments, NULL)
                   : 0;
 }
 
@@ -24,7 +26,7 @@ static int launch_hopper(const struct device_code *c, const struct phase *p,
     struct hopper_args args;
     return hopper_fill(c->maps, p, l, c->steps, &args, e) < 0
                ? -1
-               : enqueue(c, p, hopper_indices(&args), &args, l->stream, e);
+               : enqueue(c, p, hopper_indices(&args), &args, l, e);
 }
 
 static int launch_phase(const struct device_code *c, const struct phase *p,
@@ -33,7 +35,7 @@ static int launch_phase(const struct device_code *c, const struct phase *p,
     if (p->arguments != PHASE_ARGS)
         return launch_hopper(c, p, l, e);
     const struct abi_args args = phase_args(p->over, &l->args);
-    return enqueue(c, p, phase_indices(p->over, &args), &args, l->stream, e);
+    return enqueue(c, p, phase_indices(p->over, &args), &args, l, e);
 }
 
 static int launch(const struct device_code *c, const struct device_launch *l, struct error *e)

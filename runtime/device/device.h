@@ -26,6 +26,7 @@ struct device_launch {
     const int32_t
         *starts; /* devices that take them; null: none. args are those of a launch without */
     uint32_t element_bytes; /* of the tensors */
+    uint64_t *launches;     /* null, or raised by the kernels that a GPU was given */
 };
 
 struct device {

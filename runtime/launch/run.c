@@ -27,6 +27,12 @@ static int run_slices(const struct launch *c, struct device_launch *d)
 
 int launch_run(const struct maskc_kernel *k, const struct maskc_launch *l, struct error *e)
 {
+    return launch_run_counted(k, l, NULL, e);
+}
+
+int launch_run_counted(const struct maskc_kernel *k, const struct maskc_launch *l,
+                       uint64_t *launches, struct error *e)
+{
     const struct launch_record *r = &k->target->launch;
     const struct launch c = {k, l, shape_of(k, l), e};
     if (launch_check(&c) < 0)
@@ -42,6 +48,7 @@ int launch_run(const struct maskc_kernel *k, const struct maskc_launch *l, struc
         .pool = l->pool,
         .starts = l->starts,
         .element_bytes = dtype_bytes(k->artifact->request.dtype),
+        .launches = launches,
     };
     if (launch_fill(&c, &d.args) < 0)
         return -1;

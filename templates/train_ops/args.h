@@ -12,6 +12,8 @@ enum {
     TRAIN_ROWS_OF_BLOCK = TRAIN_THREADS / 32, /* a warp takes a row */
     TRAIN_CHUNK = 64,                         /* rows that a partial sum of columns is of */
     TRAIN_PART = 8192, /* elements that a partial sum of an array is of */
+    TRAIN_SUMS = 16,   /* sums that one launch ends */
+    TRAIN_PACKS = 16,  /* matrices that one launch copies */
     TRAIN_TILE = 32,   /* train_pack: side of what is transposed at once */
     TRAIN_SHARED =
         TRAIN_TILE * (TRAIN_TILE + 1) * 4 /* bytes of dynamic shared memory, of every launch */
@@ -32,10 +34,28 @@ struct train_block {
     float decay, scale; /* scale: of the update */
 };
 
+/* A matrix that is copied: element (o, i) lies at o * row + i * column of x. */
+struct train_pack {
+    const float *x;
+    void *y;
+    u64 row, column;
+    u32 rows, columns, wide_y;
+    u32 tiles; /* of TRAIN_TILE x TRAIN_TILE, row by row */
+};
+
 /* Of a row of logits: its loss is log(sum) + most - logit. */
 struct train_row_loss {
     float most, sum, logit,
         right; /* right: 1 where the label's is the first of the largest, else 0 */
+};
+
+/* Partial sums of columns and where they are added: `rows` of them, from `stride` to `stride` columns. */
+struct train_sum {
+    const float *part;
+    float *y;
+    u32 rows, columns, stride;
+    u32 head,
+        padded; /* columns of a head, and with its padding, which y has not; 0: no heads */
 };
 
 /* Each entry reads `rows` and the members whose comments name it. */
@@ -45,17 +65,13 @@ struct train_args {
     u32 after;                /* enum rows_after of encoder_ops/args.h */
     u32 adds; /* train_segments: y is added to; train_add: from is left as it is */
     u32 mode; /* train_update: bits; train_reduce: 1: sums of 0 x in place of squares */
-    u32 head,
-        padded; /* train_add_parts: columns of a head, and with its padding; 0: no heads */
-    u32 stride; /* train_add_parts: columns from chunk to chunk; 0: as many as there are */
     float eps, weight;
     /* dropout, by Philox: counter (column / 8, position, sample, site); keep_below 0: none */
     u64 seed;
     u32 site, keep_below;
     float keep_scale;
-    const u32 *place; /* [rows][2]: sample, position */
-    u64 count;        /* elements of an array */
-    u64 row, column;  /* train_pack: element (o, i) lies at o * row + i * column of x */
+    const u32 *place;                    /* [rows][2]: sample, position */
+    u64 count;                           /* elements of an array */
     const u32 *number, *position, *type; /* train_embed: [rows] each */
     const u32 *begin, *from, *target;    /* train_segments */
     const u32 *label;                    /* train_cross_entropy: [rows] */
@@ -74,6 +90,10 @@ struct train_args {
     const struct train_block *block;
     float *value, *gradient, *first_moment, *second_moment; /* of train_block.first on */
     float rate, gradient_scale, beta1, rest1, beta2, rest2, first_scale, second_scale;
+    u32 sums; /* train_add_parts: of no y twice; their columns together are `columns` */
+    struct train_sum sum[TRAIN_SUMS];
+    u32 packs; /* train_pack: their tiles together are `count` */
+    struct train_pack pack[TRAIN_PACKS];
 };
 
 /* The entries, D being dropout:
@@ -83,7 +103,7 @@ struct train_args {
      train_norm_back      d [rows][H], in place: through the norm where there is a gain; y = D(d), of T or f32, or null
      train_columns        part[c][k]: sums of x[r][k] over chunk c, and where there is a z [rows][columns], behind all of
                           these, of x z
-     train_add_parts      y[k] += part[0][k] + part[1][k] + .., `rows` of them; heads are padded in part, not in y
+     train_add_parts      of each sum: y[k] += part[0][k] + part[1][k] + ..
      train_activate_back  y = d * after'(x), x of T or f32, d [rows][columns], y of T
      train_glu_back       y[r][k] = d x[r][columns + k] after'(x[r][k]), y[r][columns + k] = d after(x[r][k]);
                           d [rows][columns]
@@ -94,7 +114,7 @@ struct train_args {
      train_labels_back    y[r] = sum over c < columns of d[r][c] words[c], f32
      train_reduce         part[k]: sum of squares of the k-th TRAIN_PART elements of x [count]
      train_add            y += x, count elements; then x = 0 unless adds
-     train_pack           y[o][k] = x(o, k), of T or f32, o < rows, k < columns
+     train_pack           of each: y[o][k] = x(o, k), of T or f32, o < rows, k < columns
      train_update         over blocks: see struct update of model/backend/training.h */
 
 #endif

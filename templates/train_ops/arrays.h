@@ -87,17 +87,16 @@ ENTRY_OF(train_update, TRAIN_THREADS, 1)(ARGS a)
 /* ---- weights ---- */
 
 /* A tile at (o, i): read along the side that is contiguous in x, written along rows of y. */
-DEVICE void pack_tile(const struct train_args *a, u32 o, u32 i)
+DEVICE void pack_tile(const struct train_pack *a, u32 o, u32 i)
 {
     const u32 lane = THREAD % TRAIN_TILE, by_row = a->column == 1;
-    const float *x = (const float *)a->x;
     float *tile = SHARED();
     NO_UNROLL
     for (u32 k = THREAD / TRAIN_TILE; k < TRAIN_TILE; k += TRAIN_THREADS / TRAIN_TILE) {
         const u32 down = by_row ? k : lane, across = by_row ? lane : k;
         if (o + down < a->rows && i + across < a->columns)
             shared_put(tile + down * (TRAIN_TILE + 1) + across,
-                       x[(o + down) * a->row + (i + across) * a->column]);
+                       a->x[(o + down) * a->row + (i + across) * a->column]);
     }
     SYNC();
     NO_UNROLL
@@ -108,13 +107,24 @@ DEVICE void pack_tile(const struct train_args *a, u32 o, u32 i)
     SYNC();
 }
 
+/* Places in `pack` are constants: arguments that are indexed are copied to local memory. */
 ENTRY_OF(train_pack, TRAIN_THREADS, 1)(ARGS a)
 {
-    const u32 across = (a.columns + TRAIN_TILE - 1) / TRAIN_TILE;
-    const u64 tiles = (u64)across * ((a.rows + TRAIN_TILE - 1) / TRAIN_TILE);
     NO_UNROLL
-    for (u64 t = BLOCK; t < tiles; t += BLOCKS)
-        pack_tile(&a, (u32)(t / across) * TRAIN_TILE, (u32)(t % across) * TRAIN_TILE);
+    for (u32 t = BLOCK; t < a.count; t += BLOCKS) {
+        struct train_pack own = a.pack[0];
+        u32 first = 0, next = a.pack[0].tiles;
+        UNROLL
+        for (u32 s = 1; s < TRAIN_PACKS; s++) {
+            if (s < a.packs && t >= next) {
+                own = a.pack[s];
+                first = next;
+                next += a.pack[s].tiles;
+            }
+        }
+        const u32 across = (own.columns + TRAIN_TILE - 1) / TRAIN_TILE, tile = t - first;
+        pack_tile(&own, tile / across * TRAIN_TILE, tile % across * TRAIN_TILE);
+    }
 }
 
 #endif

@@ -37,22 +37,37 @@ ENTRY_OF(train_columns, TRAIN_THREADS, 1)(ARGS a)
     }
 }
 
+DEVICE void add_parts(const struct train_sum *s, u32 k)
+{
+    u32 to = k;
+    float sum = 0;
+    if (s->padded && k % s->padded >= s->head)
+        return;
+    if (s->padded)
+        to = k / s->padded * s->head + k % s->padded;
+    NO_UNROLL
+    for (u32 c = 0; c < s->rows; c++)
+        sum += s->part[(u64)c * s->stride + k];
+    s->y[to] += sum;
+}
+
+/* Places in `sum` are constants: arguments that are indexed are copied to local memory. */
 ENTRY_OF(train_add_parts, TRAIN_THREADS, 1)(ARGS a)
 {
-    const u32 stride = a.stride ? a.stride : a.columns;
     NO_UNROLL
     EACH_ELEMENT(k, a.columns)
     {
-        u64 to = k;
-        float sum = 0;
-        if (a.padded && k % a.padded >= a.head)
-            continue;
-        if (a.padded)
-            to = k / a.padded * a.head + k % a.padded;
-        NO_UNROLL
-        for (u32 c = 0; c < a.rows; c++)
-            sum += a.part[(u64)c * stride + k];
-        ((float *)a.y)[to] += sum;
+        struct train_sum own = a.sum[0];
+        u32 first = 0, next = a.sum[0].columns;
+        UNROLL
+        for (u32 s = 1; s < TRAIN_SUMS; s++) {
+            if (s < a.sums && k >= next) {
+                own = a.sum[s];
+                first = next;
+                next += a.sum[s].columns;
+            }
+        }
+        add_parts(&own, (u32)k - first);
     }
 }
 

@@ -27,6 +27,15 @@ static float *run(const char *device, enum element dtype, struct train_subject *
     return state_gradient(s->state);
 }
 
+/* The backend counts every launch of the driver and every product of cuBLASLt. */
+static void check_launches(const struct train_subject *s)
+{
+    const struct training_device d = train_device(s->engine);
+    struct training_use use;
+    d.does->use(d.state, &use);
+    assert_int_equal(use.launches, device_fake->launches + device_fake->products);
+}
+
 /* Products are summed in another order, after which bf16 rounds some the other way. */
 static void gradients_are_those_of_the_emulated_device(void **unused)
 {
@@ -36,7 +45,10 @@ static void gradients_are_those_of_the_emulated_device(void **unused)
         struct train_subject emulated, cuda;
         double d = 0, all = 0;
         device_use_ops(dtype, HIDDEN, true);
-        float *truth = run("emulated", dtype, &emulated), *got = run("cuda", dtype, &cuda);
+        float *truth = run("emulated", dtype, &emulated);
+        device_fake->launches = device_fake->products = 0;
+        float *got = run("cuda", dtype, &cuda);
+        check_launches(&cuda);
         for (uint64_t k = 0; k < cuda.state->count; k++) {
             d += pow((double)got[k] - (double)truth[k], 2);
             all += pow((double)truth[k], 2);

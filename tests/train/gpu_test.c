@@ -205,17 +205,23 @@ static void what_it_does_not_train_is_refused(void **unused)
 
 enum { STEPS = 3 };
 
+static void take_step(const struct optimizer *o, const struct train_subject *s, uint64_t step,
+                      double *ret_norm)
+{
+    struct error e = {0};
+    if (optimizer_step(o, s->state, &(struct optimizer_step){step, 1e-3, 2}, ret_norm, &e) <
+            0 ||
+        engine_repack(s->engine, &e) < 0)
+        fail_msg("%s", e.text);
+}
+
 static float *values_after(const struct optimizer *o, const char *device,
                            struct train_subject *s, double *ret_norm)
 {
-    struct error e = {0};
     const struct gradients_request r = begin(&cases[0], ELEMENT_F32, device, s);
     for (uint64_t step = 1; step <= STEPS; step++) {
         subject_run(s, &r);
-        if (optimizer_step(o, s->state, &(struct optimizer_step){step, 1e-3, 2}, ret_norm, &e) <
-                0 ||
-            engine_repack(s->engine, &e) < 0)
-            fail_msg("%s", e.text);
+        take_step(o, s, step, ret_norm);
     }
     float *ret = memory_new(s->state->count, sizeof *ret);
     state_read(s->state, s->state->value, s->state->count, ret);
@@ -249,6 +255,39 @@ static void steps_are_the_cpus(void **unused)
     }
 }
 
+/* ---- launches ---- */
+
+/* Kernels and products of a whole step in bf16. */
+static uint64_t launches_of_step(uint32_t layers)
+{
+    const struct optimizer adamw = {OPTIMIZER_ADAMW, 0.9, 0.999, 1e-6, 0.01, 1, true};
+    struct train_subject s;
+    struct training_use before, after;
+    double of_step;
+    random_restart();
+    random_model(layers, 64, 4, 2, "gelu");
+    subjects_are_on("emulated");
+    subject_begin(&s, &(struct subject_options){"longformer(5,2)", "softmax", ELEMENT_BF16, 2});
+    const struct training_device d = train_device(s.engine);
+    const struct gradients_request r = subject_request(&s);
+    d.does->use(d.state, &before);
+    subject_run(&s, &r);
+    take_step(&adamw, &s, 1, &of_step);
+    d.does->use(d.state, &after);
+    subject_end(&s);
+    return after.launches - before.launches;
+}
+
+/* A model of 12 layers has fewer than 40 a layer, with what a step does once. */
+static void launches_are_few(void **unused)
+{
+    const uint64_t two = launches_of_step(2), three = launches_of_step(3),
+                   of_layer = three - two, once = two - 2 * of_layer;
+    (void)unused;
+    print_message("a layer: %u launches, once: %u\n", (unsigned)of_layer, (unsigned)once);
+    assert_true(three > two && 12 * of_layer + once < 12 * 40);
+}
+
 /* ---- orders of threads ---- */
 
 static void bits_do_not_depend_on_the_order_of_threads(void **unused)
@@ -258,14 +297,11 @@ static void bits_do_not_depend_on_the_order_of_threads(void **unused)
     (void)unused;
     for (uint64_t seed = 0; seed < 6; seed++) {
         struct train_subject s;
-        struct error e = {0};
         double of_step;
         emulated_set_seed(seed);
         const struct gradients_request r = begin(&cases[0], ELEMENT_BF16, "emulated", &s);
         subject_run(&s, &r);
-        if (optimizer_step(&lamb, s.state, &(struct optimizer_step){1, 1e-3, 2}, &of_step, &e) <
-            0)
-            fail_msg("%s", e.text);
+        take_step(&lamb, &s, 1, &of_step);
         const uint64_t bytes = s.state->count * sizeof(float);
         float *all = memory_new(2 * s.state->count, sizeof *all);
         state_read(s.state, s.state->gradient, s.state->count, all);
@@ -306,6 +342,7 @@ int main(void)
         cmocka_unit_test(each_head_is_the_cpus),
         cmocka_unit_test(what_it_does_not_train_is_refused),
         cmocka_unit_test(steps_are_the_cpus),
+        cmocka_unit_test(launches_are_few),
         cmocka_unit_test(bits_do_not_depend_on_the_order_of_threads),
     };
     return cmocka_run_group_tests_name("training on the emulated device", tests, setup,

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
 """`maskbert memory`: memory_test.py MASKBERT. What a step is predicted to take is within 5 % of what it is measured to
-take, part by part; it grows linearly with the length; recomputing and smaller parts take less; bad input is one line."""
+take, part by part, and of a device exactly; it grows linearly with the length; recomputing and smaller parts take less; bad input is one line."""
 import json
 import os
 import subprocess
@@ -65,6 +65,16 @@ def check_less(folder, mask, dtype):
         assert size["layer"] < size["attention"] < size["all"] and size["parts"] < 0.7 * size["all"], (side, size)
 
 
+def check_device(folder, vocabulary):
+    """A device allocates what is predicted, to the byte. Exit code 3: no compiler for its kernels."""
+    model = os.path.join(folder, "small")
+    made = run("init", "--size", "2x32x2", "--vocab", vocabulary, "--positions", 16, "-o", model)
+    assert made.returncode == 0, made.stderr
+    for words in (("--dtype", "bf16"), ("--recompute", "layer"), ("--dtype", "bf16", "--accumulate", 2, "--objective", "mlm")):
+        found = ask(model, "--device", "emulated", "--batch", 2, "-n", 16, "--mask", "longformer(3,1)", "--measure", *words)
+        assert found["predicted"] == found["measured"] and found["measured"]["total"] > 0, (words, found)
+
+
 def check_outline(folder):
     """config.json is enough for a prediction, which is the same."""
     with tempfile.TemporaryDirectory() as other:
@@ -112,6 +122,7 @@ def main():
                 check_lengths(model, mask, "bf16")
         must_agree("f32", step(model, 512, "--dtype", "f32"))
         if "MASKC_MAX_CPU" not in os.environ:
+            check_device(folder, vocabulary)
             check_less(model, "longformer(64,2)", "bf16")
 
 

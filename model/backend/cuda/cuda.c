@@ -182,6 +182,7 @@ static int product(const struct gpu *g, struct gpu_stream *s, const struct gpu_p
         return -1;
     int r = cublas_product(g->cublas, s, p, ret_fused, e);
     cuda_leave();
+    gpu_stream_count(s);
     return r;
 }
 
@@ -192,6 +193,7 @@ static int weight_gradient(const struct gpu *g, struct gpu_stream *s,
         return -1;
     int r = cublas_weight_gradient(g->cublas, s, w, e);
     cuda_leave();
+    gpu_stream_count(s);
     return r;
 }
 
@@ -217,6 +219,7 @@ static int launch(const struct gpu *g, struct gpu_stream *s, const struct launch
     int r = CALL(cuLaunchKernel, l->function, grid, 1, 1, ROWS_THREADS, 1, 1, l->shared,
                  s->handle, arguments, NULL);
     cuda_leave();
+    gpu_stream_count(s);
     return r;
 }
 

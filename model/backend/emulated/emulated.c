@@ -125,7 +125,8 @@ static int product(const struct gpu *g, struct gpu_stream *stream, const struct 
 {
     const struct linear_shape *s = &p->l->shape;
     float *x = memory_new((uint64_t)p->rows * s->in, sizeof *x);
-    (void)g, (void)stream, (void)e;
+    (void)g, (void)e;
+    gpu_stream_count(stream);
     elements_to_f32(s->x, p->x, (uint64_t)p->rows * s->in, x);
 #pragma omp parallel
     {
@@ -157,7 +158,8 @@ static void add_gradient_row(const struct weight_gradient *w, uint32_t o, float 
 static int weight_gradient(const struct gpu *g, struct gpu_stream *s,
                            const struct weight_gradient *w, struct error *e)
 {
-    (void)g, (void)s, (void)e;
+    (void)g, (void)e;
+    gpu_stream_count(s);
 #pragma omp parallel
     {
         float *row = memory_new(w->in, sizeof *row);
@@ -176,7 +178,7 @@ static int run_op(const struct gpu *g, struct gpu_stream *s, enum encoder_op op,
 {
     const struct emulated_grid grid = {blocks < MOST_BLOCKS ? (uint32_t)blocks : MOST_BLOCKS,
                                        ROWS_THREADS, 0};
-    (void)s;
+    gpu_stream_count(s);
     return emulated_run(g->ops, encoder_op_entries[op], args, &grid, e);
 }
 
@@ -186,8 +188,10 @@ static int run_train(const struct gpu *g, struct gpu_stream *s, enum train_op op
     const uint64_t blocks = train_op_blocks(op, args);
     const struct emulated_grid grid = {blocks < MOST_BLOCKS ? (uint32_t)blocks : MOST_BLOCKS,
                                        TRAIN_THREADS, TRAIN_SHARED};
-    (void)s;
-    return blocks ? emulated_run(g->training, train_op_entry(op), args, &grid, e) : 0;
+    if (!blocks)
+        return 0;
+    gpu_stream_count(s);
+    return emulated_run(g->training, train_op_entry(op), args, &grid, e);
 }
 
 const struct gpu_driver gpu_driver_emulated = {

@@ -15,7 +15,15 @@
 struct gpu_stream {
     void *handle;
     void *workspace; /* of products */
+    uint64_t
+        launches; /* kernels and products that it was given; copies and zeros are not counted */
 };
+
+/* By drivers. Threads may give a stream work at once. */
+static inline void gpu_stream_count(struct gpu_stream *s)
+{
+    __atomic_fetch_add(&s->launches, 1, __ATOMIC_RELAXED);
+}
 
 struct gpu;       /* an open driver; each has its own */
 struct recording; /* of what a stream was given: it can be run again at once */

@@ -23,6 +23,9 @@ struct backend_state *gpu_open(const struct backend *b, const struct backend_opt
     s->driver = b->driver;
     s->gpu = gpu;
     s->dtype = o->dtype;
+    s->outline = o->outline;
+    s->memory = gpu_memory_new();
+    pthread_mutex_init(&s->packs.lock, NULL);
     if (!o->trains || b->driver->stream_open(gpu, &s->stream, e) == 0) {
         s->trains = o->trains;
         return s;
@@ -40,9 +43,11 @@ void gpu_close(struct backend_state *s)
         s->driver->wait(s->gpu, &s->stream, &ignored);
         s->driver->stream_close(s->gpu, &s->stream);
     }
+    gpu_packs_finish(s);
     for (uint32_t k = 0; k < s->n_kept; k++)
-        s->driver->release(s->gpu, s->kept[k]);
+        gpu_release(s, s->kept[k]);
     s->driver->close(s->gpu);
+    gpu_memory_destroy(s->memory);
     free(s->kept);
     free(s);
 }
@@ -60,7 +65,11 @@ static void *keep_bytes(struct backend_state *s, const void *bytes, uint64_t siz
                         struct error *e)
 {
     struct gpu_stream none = {0};
-    void *p = s->driver->allocate(s->gpu, size, e);
+    if (s->outline) {
+        s->kept_bytes += size;
+        return NULL;
+    }
+    void *p = gpu_allocate(s, size, e);
     if (!p)
         return NULL;
     *MEMORY_PUSH(s->kept, s->n_kept, s->kept_capacity) = p;
@@ -71,8 +80,8 @@ static void *keep_bytes(struct backend_state *s, const void *bytes, uint64_t siz
 void *gpu_keep(struct backend_state *s, enum element type, const float *value, uint64_t count,
                struct error *e)
 {
-    void *bytes = memory_new(count, element_bytes(type));
-    if (value)
+    void *bytes = s->outline ? NULL : memory_new(count, element_bytes(type));
+    if (value && bytes)
         elements_from_f32(type, value, count, bytes);
     void *p = keep_bytes(s, bytes, count * element_bytes(type), e);
     free(bytes);
@@ -84,14 +93,14 @@ int gpu_pack(struct backend_state *s, const struct linear_shape *shape, const fl
 {
     struct linear l = {.shape = *shape};
     l.packed = gpu_keep(s, shape->x, weight, (uint64_t)shape->in * shape->out, e);
-    if (!l.packed)
+    if (!l.packed && !s->outline)
         return -1;
     l.bias = gpu_keep(s, ELEMENT_F32, bias, shape->out, e);
-    if (!l.bias)
+    if (!l.bias && !s->outline)
         return -1;
     l.fused_bias =
         shape->y == ELEMENT_F32 ? l.bias : gpu_keep(s, shape->y, bias, shape->out, e);
-    if (!l.fused_bias)
+    if (!l.fused_bias && !s->outline)
         return -1;
     *ret = l;
     return 0;

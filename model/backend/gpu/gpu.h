@@ -4,6 +4,14 @@
 #include "model/backend/backend.h"
 #include "model/backend/gpu/driver.h"
 #include "model/backend/training.h"
+#include <pthread.h>
+
+/* Weights that wait to be made of arrays. */
+struct gpu_packs {
+    pthread_mutex_t lock;
+    struct train_pack *waiting;
+    uint32_t count, capacity;
+};
 
 struct backend_state {
     const struct gpu_driver *driver;
@@ -12,12 +20,25 @@ struct backend_state {
     uint32_t n_kept, kept_capacity;
     uint64_t kept_bytes;
     enum element dtype;
-    bool trains;
+    bool trains, outline; /* outline: weights are counted, and have no memory */
+    struct gpu_packs packs;
+    struct gpu_memory *memory;
     struct gpu_stream stream; /* of training: arrays, passes and the optimiser, in order */
 };
 
 /* Training over a driver (gpu/train/). */
 extern const struct training_backend gpu_training;
+void gpu_packs_finish(struct backend_state *s);
+
+/* ---- memory.c ---- */
+
+struct gpu_memory *gpu_memory_new(void);
+void gpu_memory_destroy(struct gpu_memory *m);
+/* As the driver's, and counted. */
+void *gpu_allocate(const struct backend_state *s, uint64_t bytes, struct error *e);
+void gpu_release(const struct backend_state *s, void *p); /* null is fine */
+/* Bytes that are allocated, and the most that were at once. */
+void gpu_memory_use(const struct backend_state *s, uint64_t *ret_used, uint64_t *ret_most);
 
 /* ---- struct backend's functions ---- */
 

@@ -55,9 +55,9 @@ int gpu_grow(struct backend_workspace *m, enum gpu_buffer which, uint64_t bytes,
         gpu_forget_all(m);
     if (d->wait(gpu, &m->stream, e) < 0)
         return -1;
-    d->release(gpu, m->buffer[which]);
+    gpu_release(m->state, m->buffer[which]);
     m->bytes[which] = 0;
-    m->buffer[which] = d->allocate(gpu, bytes, e);
+    m->buffer[which] = gpu_allocate(m->state, bytes, e);
     if (!m->buffer[which])
         return -1;
     m->bytes[which] = bytes;
@@ -79,7 +79,7 @@ static void close_stream(struct backend_workspace *m)
     d->wait(gpu, &m->stream, &ignored);
     gpu_forget_all(m);
     for (int k = 0; k < BUFFER_COUNT; k++)
-        d->release(gpu, m->buffer[k]);
+        gpu_release(m->state, m->buffer[k]);
     d->stream_close(gpu, &m->stream);
 }
 

@@ -25,11 +25,12 @@ static double now(void)
 struct loop {
     struct run *run;
     struct pace pace;
-    double began;    /* when the first step of this process did */
-    double last;     /* when a line of progress was due last, from then; see run_line_due() */
-    double since;    /* when the run's `elapsed` was brought up to date */
-    uint64_t warned; /* the step of the last warning */
-    bool stop;       /* a rank was asked to stop */
+    double began;      /* when the first step of this process did */
+    double last;       /* when a line of progress was due last, from then; see run_line_due() */
+    double since;      /* when the run's `elapsed` was brought up to date */
+    uint64_t warned;   /* the step of the last warning */
+    uint64_t launches; /* of the last step */
+    bool stop;         /* a rank was asked to stop */
     bool evaluated;
     struct evaluation held_out; /* the last one */
     struct task_scores scores;  /* of the last one, and of the best */
@@ -123,6 +124,8 @@ static int log_step(struct loop *l, const struct step_result *s, double seconds,
         {"price_s", price},
     };
     log_line_add(&line, pace, sizeof pace / sizeof *pace);
+    if (s->launches)
+        log_line_add(&line, &(struct log_field){"launches", (double)s->launches}, 1);
     if (r->trainer.learner)
         log_line_add(&line, mask, sizeof mask / sizeof *mask - (isnan(price) ? 1 : 0));
     return run_log_write(&r->log, NULL, NULL, line.field, line.count, e);
@@ -181,6 +184,7 @@ static int step(struct loop *l, struct step_result *s, struct error *e)
     if (!s->finite)
         return not_finite(r, s->faulty, e);
     pace_keep(&l->pace, s, flops, seconds);
+    l->launches = s->launches;
     return 0;
 }
 
@@ -248,6 +252,15 @@ static int interrupt(struct run *r, struct error *e)
     return comm_agree(run_comm(r), run_log_event(r, "stop", e), e);
 }
 
+static uint64_t device_bytes(const struct run *r)
+{
+    const struct training_device *d = &r->state->device;
+    struct training_use use = {0};
+    if (d->does->use)
+        d->does->use(d->state, &use);
+    return use.most_bytes;
+}
+
 static struct run_result result_of(const struct loop *l, bool interrupted)
 {
     const struct pace *p = &l->pace;
@@ -263,8 +276,9 @@ static struct run_result result_of(const struct loop *l, bool interrupted)
                              .dev = l->best,
                              .best = f->best,
                              .best_step = f->best_step,
-                             .epoch_steps =
-                                 (double)l->run->data->count / l->run->options.batch};
+                             .epoch_steps = (double)l->run->data->count / l->run->options.batch,
+                             .launches = l->launches,
+                             .device_bytes = device_bytes(l->run)};
     pace_means(p, ret.mean);
     return ret;
 }

@@ -39,6 +39,9 @@ struct run_result {
     double best;            /* the metric that decides, at the best step */
     uint64_t best_step;
     double epoch_steps; /* of an epoch */
+    /* On a GPU; else 0: */
+    uint64_t launches;     /* of the last step: kernels and matrix products */
+    uint64_t device_bytes; /* that it allocated there at most */
 };
 
 /* ERROR_FALSE: a loss or a parameter was not finite, and the last state that was saved stays. ERROR_UNAVAILABLE: what had

@@ -44,6 +44,7 @@ struct step_result {
     bool finite;     /* false: the parameters are those of before */
     uint32_t faulty; /* not finite: the first rank whose part was not; no rank: their number */
     struct mask_measures mask; /* where one is learned: as the step drew it */
+    uint64_t launches;         /* that a GPU was given for the step; else 0 */
 };
 
 void trainer_begin(struct trainer *t); /* what is above its batch is set */

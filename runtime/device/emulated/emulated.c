@@ -112,9 +112,11 @@ static int load(const struct artifact *a, const struct artifact_target *t, int o
 /* ---- launching ---- */
 
 static int run_phase(const struct device_code *c, const struct phase *p, uint64_t indices,
-                     const void *args, uint32_t workers, struct error *e)
+                     const void *args, const struct device_launch *l, struct error *e)
 {
-    const struct emulated_grid grid = {workers, p->threads, p->shared_bytes};
+    const struct emulated_grid grid = {l->workers, p->threads, p->shared_bytes};
+    if (l->launches && indices)
+        ++*l->launches;
     return indices ? emulated_run(c->text, p->entry, args, &grid, e) : 0;
 }
 
@@ -128,7 +130,7 @@ static int launch_hopper(const struct device_code *c, const struct phase *p,
         steps[k] = (struct abi_steps){s[k].work, s[k].groups, s[k].steps, 0, 0};
     return hopper_fill(c->maps, p, l, steps, &args, e) < 0
                ? -1
-               : run_phase(c, p, hopper_indices(&args), &args, l->workers, e);
+               : run_phase(c, p, hopper_indices(&args), &args, l, e);
 }
 
 static int launch_phase(const struct device_code *c, const struct phase *p,
@@ -142,7 +144,7 @@ static int launch_phase(const struct device_code *c, const struct phase *p,
         struct hopper_args unused;
     } args;
     args.a = phase_args(p->over, &l->args);
-    return run_phase(c, p, phase_indices(p->over, &args.a), &args, l->workers, e);
+    return run_phase(c, p, phase_indices(p->over, &args.a), &args, l, e);
 }
 
 static int launch(const struct device_code *c, const struct device_launch *l, struct error *e)

@@ -152,8 +152,8 @@ void train_sums_columns(const struct bench *b, uint32_t columns)
     struct matrix x = matrix_new(TRAIN_TEST_ROWS * columns, b->s.wide, 0),
                   z = matrix_new(TRAIN_TEST_ROWS * columns, true, 0),
                   part = matrix_new(2 * CHUNKS * columns, true, 0),
-                  y = matrix_new(columns, true, 0);
-    double *truth = memory_copy(y.value, columns * sizeof *truth);
+                  y = matrix_new(2 * columns, true, 0);
+    double *truth = memory_copy(y.value, 2 * columns * sizeof *truth);
     struct train_args a = {.rows = TRAIN_TEST_ROWS,
                            .columns = columns,
                            .wide = b->s.wide,
@@ -161,13 +161,17 @@ void train_sums_columns(const struct bench *b, uint32_t columns)
                            .x = x.bytes,
                            .z = z.bytes,
                            .part = part.bytes};
-    for (uint32_t k = 0; k < TRAIN_TEST_ROWS * columns; k++)
+    for (uint32_t k = 0; k < TRAIN_TEST_ROWS * columns; k++) {
         truth[k % columns] += x.value[k] * z.value[k];
+        truth[columns + k % columns] += x.value[k];
+    }
     bench_train(b, "train_columns", &a);
-    a = (struct train_args){.rows = CHUNKS,
-                            .columns = columns,
-                            .part = (float *)part.bytes + CHUNKS * columns,
-                            .y = y.bytes};
+    float *from = part.bytes, *to = y.bytes;
+    a = (struct train_args){
+        .columns = 2 * columns,
+        .sums = 2,
+        .sum = {{from + CHUNKS * columns, to, CHUNKS, columns, columns, 0, 0},
+                {from, to + columns, CHUNKS, columns, columns, 0, 0}}};
     bench_train(b, "train_add_parts", &a);
     matrix_compare(&y, truth, "train_columns");
     matrix_finish(&x);
@@ -205,4 +209,54 @@ void train_adds_segments(const struct bench *b)
     matrix_finish(&y);
     bench_take_back(list);
     free(truth);
+}
+
+/* ---- weights ---- */
+
+/* As it lies, and transposed. */
+static void packs(const struct bench *b, uint32_t rows, uint32_t columns, bool transposed)
+{
+    struct matrix x = matrix_new(rows * columns, true, 0),
+                  y = matrix_new(rows * columns, b->s.wide, 0);
+    double *truth = memory_new(rows * columns, sizeof *truth);
+    const struct train_pack p = {.rows = rows,
+                                 .columns = columns,
+                                 .wide_y = b->s.wide,
+                                 .row = transposed ? 1 : columns,
+                                 .column = transposed ? rows : 1,
+                                 .x = (const float *)x.bytes,
+                                 .y = y.bytes,
+                                 .tiles = (rows + 31) / 32 * ((columns + 31) / 32)};
+    for (uint32_t k = 0; k < rows * columns; k++)
+        truth[k] = x.value[k / columns * p.row + k % columns * p.column];
+    bench_train(b, "train_pack",
+                &(struct train_args){.count = p.tiles, .packs = 1, .pack = {p}});
+    matrix_compare(&y, truth, "train_pack");
+    matrix_finish(&x);
+    matrix_finish(&y);
+    free(truth);
+}
+
+/* Two in one launch. */
+static void packs_two(const struct bench *b)
+{
+    enum { FIRST = 33 * 5, SECOND = 4 * 70 };
+    struct matrix x = matrix_new(FIRST + SECOND, true, 0),
+                  y = matrix_new(FIRST + SECOND, true, 0);
+    float *from = x.bytes, *to = y.bytes;
+    const struct train_args a = {.count = 5,
+                                 .packs = 2,
+                                 .pack = {{from, to, 5, 1, 33, 5, 1, 2},
+                                          {from + FIRST, to + FIRST, 70, 1, 4, 70, 1, 3}}};
+    bench_train(b, "train_pack", &a);
+    matrix_compare(&y, x.value, "train_pack, two");
+    matrix_finish(&x);
+    matrix_finish(&y);
+}
+
+void train_packs(const struct bench *b)
+{
+    packs(b, 70, 45, false);
+    packs(b, 45, 70, true);
+    packs_two(b);
 }

@@ -133,28 +133,6 @@ static void reduces_and_adds(const struct bench *b)
     free(sum);
 }
 
-/* As it lies, and transposed. */
-static void packs(const struct bench *b, uint32_t rows, uint32_t columns, bool transposed)
-{
-    struct matrix x = matrix_new(rows * columns, true, 0),
-                  y = matrix_new(rows * columns, b->s.wide, 0);
-    double *truth = memory_new(rows * columns, sizeof *truth);
-    const struct train_args a = {.rows = rows,
-                                 .columns = columns,
-                                 .wide_y = b->s.wide,
-                                 .row = transposed ? 1 : columns,
-                                 .column = transposed ? rows : 1,
-                                 .x = x.bytes,
-                                 .y = y.bytes};
-    for (uint32_t k = 0; k < rows * columns; k++)
-        truth[k] = x.value[k / columns * a.row + k % columns * a.column];
-    bench_train(b, "train_pack", &a);
-    matrix_compare(&y, truth, "train_pack");
-    matrix_finish(&x);
-    matrix_finish(&y);
-    free(truth);
-}
-
 /* ---- activations ---- */
 
 static double derivative(uint32_t kind, double x)
@@ -202,6 +180,42 @@ static void activates_back(const struct bench *b, uint32_t kind)
     matrix_finish(&y);
 }
 
+static double activation(uint32_t kind, double x)
+{
+    const double t = tanh(sqrt(2 / 3.14159265358979) * (x + 0.044715 * x * x * x));
+    return kind == ROWS_AFTER_GELU        ? 0.5 * x * (1 + erf(x / sqrt(2)))
+           : kind == ROWS_AFTER_GELU_TANH ? 0.5 * x * (1 + t)
+           : kind == ROWS_AFTER_SILU      ? x / (1 + exp(-x))
+                                          : x;
+}
+
+/* Gated feed forwards (GeGLU): the activation of the first half multiplies the second. */
+static void glu_activates_back(const struct bench *b, uint32_t kind)
+{
+    enum { COLUMNS = 7, ALL = TRAIN_TEST_ROWS * COLUMNS };
+    struct matrix x = matrix_new(2 * ALL, b->s.wide, 0), d = matrix_new(ALL, true, 0),
+                  y = matrix_new(2 * ALL, b->s.wide, 0);
+    double truth[2 * ALL];
+    for (uint32_t k = 0; k < ALL; k++) {
+        const uint32_t at = k / COLUMNS * 2 * COLUMNS + k % COLUMNS;
+        matrix_write(&x, at, (float)(3 * x.value[at]));
+        const double first = matrix_read(&x, at), value = matrix_read(&x, at + COLUMNS);
+        truth[at] = d.value[k] * value * derivative(kind, first);
+        truth[at + COLUMNS] = d.value[k] * activation(kind, first);
+    }
+    const struct train_args a = {.rows = TRAIN_TEST_ROWS,
+                                 .columns = COLUMNS,
+                                 .after = kind,
+                                 .x = x.bytes,
+                                 .d = d.bytes,
+                                 .y = y.bytes};
+    bench_train(b, "train_glu_back", &a);
+    matrix_compare(&y, truth, "train_glu_back");
+    matrix_finish(&x);
+    matrix_finish(&d);
+    matrix_finish(&y);
+}
+
 static const struct shape shapes[] = {{130, true, true}, {36, false, true}};
 
 static void entries_do_what_they_say(void **unused)
@@ -216,8 +230,10 @@ static void entries_do_what_they_say(void **unused)
         finds_losses(&b, 301);
         steps(&b);
         reduces_and_adds(&b);
-        packs(&b, 70, 45, false);
-        packs(&b, 45, 70, true);
+        train_packs(&b);
+        glu_activates_back(&b, ROWS_AFTER_GELU);
+        glu_activates_back(&b, ROWS_AFTER_GELU_TANH);
+        glu_activates_back(&b, ROWS_AFTER_SILU);
         for (uint32_t kind = ROWS_AFTER_NONE; kind <= ROWS_AFTER_TANH; kind++)
             activates_back(&b, kind);
         bench_close(&b);

@@ -26,8 +26,7 @@
                 each[r] = ((const type *)m->array[r])[k];                           \
             sum[k] = (each[0] + each[1]) + (each[2] + each[3]);                     \
         }                                                                           \
-        if (c->rank == 0)                                                           \
-            m->sums++;                                                              \
+        m->sums += c->rank == 0;                                                    \
         pthread_barrier_wait(&m->barrier);                                          \
         memcpy(x, sum, count * sizeof *x);                                          \
         free(sum);                                                                  \
@@ -42,8 +41,7 @@ static int exchange(const struct comm *c, const struct comm_move *m, struct erro
     struct meeting *all = c->context;
     (void)e;
     all->move[c->rank] = *m;
-    if (c->rank == 0 && m->to < c->size)
-        all->sent += m->sent_count;
+    all->sent += c->rank == 0 && m->to < c->size ? m->sent_count : 0;
     pthread_barrier_wait(&all->barrier);
     if (m->from < c->size) {
         const struct comm_move *his = &all->move[m->from];

@@ -28,6 +28,10 @@ static void print(const struct options *o, const char *run, const struct run_res
     for (uint32_t k = 0; k < metrics; k++)
         json_object_set_new(json, metric[k].name, real_or_null(metric[k].value));
     json_object_set_new(json, "elapsed_s", json_real(r->elapsed));
+    if (r->device_bytes) {
+        json_object_set_new(json, "launches", json_integer((json_int_t)r->launches));
+        json_object_set_new(json, "device_bytes", json_integer((json_int_t)r->device_bytes));
+    }
     json_object_set_new(json, "interrupted", json_boolean(r->interrupted));
     json_dumpf(json, stdout, JSON_COMPACT | JSON_REAL_PRECISION(17));
     putchar('\n');

@@ -82,6 +82,15 @@ static void say_held_out(const struct run_result *r)
     text_finish(&line);
 }
 
+static void say_device(const struct run_result *r)
+{
+    struct text line = {0};
+    text_add(&line, "the device: %" PRIu64 " launches in the last step, at most %.1f MiB",
+             r->launches, (double)r->device_bytes / (1 << 20));
+    pretrain_say(text_get(&line));
+    text_finish(&line);
+}
+
 static void say_next(const struct run_options *r, const struct run_result *result)
 {
     struct text line = {0};
@@ -102,6 +111,8 @@ static void say_next(const struct run_options *r, const struct run_result *resul
 void pretrain_summary(const struct run_options *r, const struct run_result *result)
 {
     say_length(result);
+    if (result->launches)
+        say_device(result);
     if (result->evaluated && !r->task)
         say_held_out(result);
     say_next(r, result);

@@ -56,14 +56,14 @@ static uint64_t chunks(uint64_t rows)
     return (rows + TRAIN_CHUNK - 1) / TRAIN_CHUNK;
 }
 
-/* The most that the sums of one set of columns take. */
+/* Sums of a layer's columns wait together; those of heads have the same room. */
 static uint64_t partial_size(const struct op_batch *p, uint32_t words)
 {
     const struct model_config *m = &p->g->config;
     const uint64_t norm = UINT64_C(2) * m->hidden,
                    inner = (m->arch->gated ? UINT64_C(2) : 1) * m->intermediate,
-                   widest = larger(larger(norm, inner), UINT64_C(3) * attention_columns(m));
-    const uint64_t all = chunks(p->sizes.tokens) * widest,
+                   of_layer = 3 * norm + inner + UINT64_C(3) * attention_columns(m);
+    const uint64_t all = chunks(p->sizes.tokens) * of_layer,
                    of_words = chunks(words) * larger(m->vocabulary, norm),
                    of_labels = chunks(p->sizes.labels) * norm;
     return larger(all, larger(of_words, of_labels));
@@ -108,7 +108,8 @@ void gpu_train_lay_out(struct op_batch *p, struct arena *a)
     p->sum = take_f32(a, p->sizes.tokens * (uint64_t)p->g->config.hidden);
     if (!p->request || !p->request->loss_only) {
         lay_out_back(p, a);
-        p->partial = take_f32(a, partial_size(p, chunk));
+        p->partials = partial_size(p, chunk);
+        p->partial = take_f32(a, p->partials);
     }
     if (chunk)
         lay_out_words(p, chunk, a);

@@ -150,6 +150,22 @@ static void stage_tokens(struct op_batch *p)
     free(all);
 }
 
+static uint64_t in_lines(uint64_t words)
+{
+    return (words + WORDS_OF_LINE - 1) / WORDS_OF_LINE * WORDS_OF_LINE;
+}
+
+uint64_t gpu_train_stage_most(const struct gradients_sizes *s)
+{
+    const uint64_t rows = s->tokens, words = s->words, labels = s->labels,
+                   segments = 2 * in_lines(rows) + 2 * in_lines(rows + 1),
+                   of_words = in_lines(2 * words) + 2 * in_lines(words),
+                   of_labels = in_lines(2 * labels) + 2 * in_lines(labels);
+    return 3 * in_lines(rows) + in_lines(2 * rows) + 3 * segments + of_words +
+           (TARGETS_MOST - 1) * of_labels + in_lines(s->sequences + UINT64_C(1)) +
+           in_lines(s->sequences);
+}
+
 void gpu_train_stage(struct op_batch *p)
 {
     const struct train_batch *b = p->request->batch;

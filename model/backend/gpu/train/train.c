@@ -15,6 +15,7 @@ struct backend_training *gpu_training_new(const struct engine *g)
     m->layer = memory_new(g->config.layers, sizeof *m->layer);
     m->ops.state = g->encoder->state;
     m->ops.stream = g->encoder->state->stream;
+    m->ops.stream.launches = 0;
     return m;
 }
 
@@ -23,7 +24,7 @@ void gpu_training_destroy(struct backend_training *m)
     const struct backend_state *s = m->ops.state;
     struct error ignored;
     s->driver->wait(s->gpu, &m->ops.stream, &ignored);
-    s->driver->release(s->gpu, m->device);
+    gpu_release(s, m->device);
     free(m->stage.word);
     free(m->layer);
     free(m);
@@ -43,14 +44,24 @@ int gpu_training_check(const struct model_config *c, const struct backend *b, st
                 : 0;
 }
 
-/* Where attention's workspace, then the stage, lie behind the arrays. */
+/* Where attention's workspace, then the stage, lie behind the arrays. The stage has the room that batches of its size may
+   need: what is allocated is a function of sizes. */
 static void *lay_out(struct op_batch *p, struct arena *a)
 {
+    const struct gradients_sizes *s = &p->sizes;
+    const struct attention_call call = {
+        .sequences = s->sequences, .longest = s->longest, .tokens = s->tokens};
     gpu_train_lay_out(p, a);
-    const struct attention_call call = gpu_train_attention_call(p, 0);
     p->attention_bytes = attention_workspace(&p->c->attention, &call);
     p->attention = arena_take(a, p->attention_bytes);
-    return arena_take(a, p->memory->stage.count * sizeof *p->memory->stage.word);
+    return arena_take(a, gpu_train_stage_most(s) * sizeof *p->memory->stage.word);
+}
+
+/* LSE and the kernels' workspace. */
+static uint64_t attention_bytes(const struct op_batch *p)
+{
+    const uint64_t layers = p->sizes.recompute == RECOMPUTE_NONE ? p->g->config.layers : 1;
+    return p->attention_bytes + layers * p->sizes.tokens * p->g->config.heads * sizeof(float);
 }
 
 static int grow(struct backend_training *m, struct backend_state *s, uint64_t bytes,
@@ -60,9 +71,9 @@ static int grow(struct backend_training *m, struct backend_state *s, uint64_t by
         return 0;
     if (s->driver->wait(s->gpu, &s->stream, e) < 0)
         return -1;
-    s->driver->release(s->gpu, m->device);
+    gpu_release(s, m->device);
     m->bytes = 0;
-    m->device = s->driver->allocate(s->gpu, bytes, e);
+    m->device = gpu_allocate(s, bytes, e);
     if (!m->device)
         return -1;
     m->bytes = bytes;
@@ -78,6 +89,7 @@ static int prepare(struct op_batch *p, struct error *e)
     lay_out(p, &a);
     if (grow(p->memory, s, a.used, e) < 0)
         return -1;
+    p->memory->attention_bytes = attention_bytes(p);
     a = (struct arena){p->memory->device, 0, LINE};
     void *stage = lay_out(p, &a);
     p->staged = stage;
@@ -111,7 +123,7 @@ static int run(struct op_batch *p, struct batch_loss *loss, struct error *e)
             0 ||
         run_targets(p, loss, e) < 0)
         return -1;
-    return graph_backward(&graph, &p->back, e);
+    return graph_backward(&graph, &p->back, e) < 0 ? -1 : gpu_train_end_sums(p, e);
 }
 
 int gpu_train(const struct gradients_request *r, struct backend_training *m,
@@ -124,9 +136,12 @@ int gpu_train(const struct gradients_request *r, struct backend_training *m,
                          .memory = m,
                          .sizes = gradients_sizes_of(r)};
     struct error ignored;
+    m->sums = (struct pending_sums){0};
     if (prepare(&p, e) < 0)
         return -1;
     int result = run(&p, loss, e);
+    p.state->stream.launches += m->ops.stream.launches;
+    m->ops.stream.launches = 0;
     /* The next pass writes to the stage: no kernel may read it then. */
     return p.state->driver->wait(p.state->gpu, &p.state->stream, result < 0 ? &ignored : e) < 0
                ? -1
@@ -139,15 +154,13 @@ int gpu_training_memory(const struct engine *g, const struct gradients_sizes *s,
     struct backend_training m = {.layer = memory_new(g->config.layers, sizeof *m.layer)};
     struct op_batch p = {
         .g = g, .c = g->encoder, .state = g->encoder->state, .memory = &m, .sizes = *s};
-    const struct attention_call call = {
-        .sequences = s->sequences, .longest = s->longest, .tokens = s->tokens};
     struct arena a = {.line = LINE};
     (void)e;
-    gpu_train_lay_out(&p, &a);
+    lay_out(&p, &a);
     free(m.layer);
     *ret = (struct gradients_memory){
-        .activations = a.used,
-        .attention = attention_workspace(&g->encoder->attention, &call),
+        .activations = a.used - attention_bytes(&p) + gpu_update_bytes(g),
+        .attention = attention_bytes(&p),
         .weights = g->encoder->state->kept_bytes,
     };
     return 0;
@@ -162,7 +175,13 @@ char *gpu_training_identity(const struct engine *g)
 
 void gpu_training_attention(const struct backend_training *m, struct gradients_array *ret)
 {
-    (void)m;
     for (int k = 0; k < GRADIENTS_ATTENTION_ARRAYS; k++)
         ret[k] = (struct gradients_array){0};
+    ret[0].bytes = m->attention_bytes;
+}
+
+void gpu_training_use(const struct backend_state *s, struct training_use *ret)
+{
+    ret->launches = s->stream.launches;
+    gpu_memory_use(s, &ret->bytes, &ret->most_bytes);
 }

@@ -59,11 +59,20 @@ struct label_arrays {
     float *pre;             /* [rows, H] */
 };
 
+/* Sums of columns whose partial sums are there: gpu_train_end_sums() adds them all. */
+struct pending_sums {
+    struct train_sum sum[TRAIN_SUMS];
+    uint32_t count;
+    uint64_t used; /* elements of the partial sums */
+};
+
 struct backend_training {
     struct backend_workspace
         ops;      /* its stream is the backend's: for the operations of inference */
     void *device; /* all arrays */
     uint64_t bytes;
+    uint64_t attention_bytes; /* of these */
+    struct pending_sums sums;
     struct layer_tape *layer; /* [layers] */
     struct stage stage;
 };
@@ -82,6 +91,7 @@ struct op_batch {
     struct graph_back back;
     float *sum;     /* [T, H]: of products, of pieces */
     float *partial; /* sums over chunks of rows */
+    uint64_t partials;
     void *attention;
     uint64_t attention_bytes;
     struct words_arrays words;
@@ -94,7 +104,8 @@ void gpu_train_lay_out(struct op_batch *p, struct arena *a);
 
 int gpu_train_run(const struct op_batch *p, enum train_op op, const struct train_args *a,
                   struct error *e);
-/* Sums of x's columns are added to `to`, and those of x z to with_z; where these are null they are left out. */
+/* Sums of x's columns are added to `to`, and those of x z to with_z; where these are null they are left out. They are
+   there after gpu_train_end_sums(). */
 struct column_sums {
     uint32_t rows, columns;
     const void *x, *z;
@@ -102,6 +113,10 @@ struct column_sums {
     float *to, *with_z;
 };
 int gpu_train_columns(const struct op_batch *p, const struct column_sums *s, struct error *e);
+/* Adds the sums of dy, gradients of the dtype, to the biases of its parameters. */
+int gpu_train_bias(const struct op_batch *p, const struct op_parameters *o, uint32_t out,
+                   const void *dy, struct error *e);
+int gpu_train_end_sums(const struct op_batch *p, struct error *e);
 /* Back through the norm n, in place, with the gradients of its gain and shift. */
 struct norm_back {
     const struct norm *norm;
@@ -112,6 +127,9 @@ struct norm_back {
 };
 int gpu_train_norm_back(const struct op_batch *p, const struct norm_back *n, float *d,
                         struct error *e);
+/* The same beside what args does with d after it: the dropout of its rows. */
+int gpu_train_norm_back_then(const struct op_batch *p, const struct norm_back *n,
+                             struct train_args *args, struct error *e);
 /* The fields of args about the dropout of a site, at rows of the batch. */
 void gpu_train_drop(const struct op_batch *p, uint32_t site, struct train_args *a);
 /* y = x W^T, or added; without bias. */
@@ -123,6 +141,8 @@ int gpu_train_words(struct op_batch *p, uint32_t target, struct batch_loss *loss
 int gpu_train_labels(struct op_batch *p, uint32_t target, struct batch_loss *loss,
                      struct error *e);
 int gpu_train_embeddings(const struct op_batch *p, float *d, struct error *e);
+/* Words that the stage has at most for a batch of these sizes. */
+uint64_t gpu_train_stage_most(const struct gradients_sizes *s);
 /* Lists what the pass reads. */
 void gpu_train_stage(struct op_batch *p);
 
@@ -134,6 +154,13 @@ int gpu_gradient_norm(const struct train_state *s, uint32_t threads, double *ret
                       struct error *e);
 int gpu_update(const struct train_state *s, const struct update *u, uint32_t threads,
                struct error *e);
+int gpu_refill(struct backend_state *s, void *kept, enum element type, const float *value,
+               uint64_t count, struct error *e);
+int gpu_repack(struct backend_state *s, const struct linear *l,
+               const struct weight_view *weight, const float *bias, struct error *e);
+int gpu_repack_end(struct backend_state *s, struct error *e);
+/* Bytes of the device that a step of the optimiser works in. */
+uint64_t gpu_update_bytes(const struct engine *g);
 int gpu_array_is_finite(struct backend_state *s, const float *from, uint64_t count, bool *ret,
                         struct error *e);
 struct backend_training *gpu_training_new(const struct engine *g);
@@ -143,4 +170,5 @@ int gpu_train(const struct gradients_request *r, struct backend_training *m,
 char *gpu_training_identity(const struct engine *g);
 int gpu_training_memory(const struct engine *g, const struct gradients_sizes *s,
                         struct gradients_memory *ret, struct error *e);
+void gpu_training_use(const struct backend_state *s, struct training_use *ret);
 void gpu_training_attention(const struct backend_training *m, struct gradients_array *ret);

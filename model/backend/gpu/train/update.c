@@ -22,8 +22,8 @@ static void release_all(struct step *t)
 {
     struct error ignored;
     t->s->driver->wait(t->s->gpu, &t->s->stream, &ignored);
-    t->s->driver->release(t->s->gpu, t->device);
-    t->s->driver->release(t->s->gpu, t->part);
+    gpu_release(t->s, t->device);
+    gpu_release(t->s, t->part);
     free(t->block);
     free(t->piece);
     free(t->read);
@@ -43,7 +43,7 @@ static int reduce(struct backend_state *s, const float *from, uint64_t count, ui
                   double *ret, struct error *e)
 {
     const uint64_t parts = (count + TRAIN_PART - 1) / TRAIN_PART;
-    struct step t = {.s = s, .part = s->driver->allocate(s->gpu, parts * sizeof(float), e)};
+    struct step t = {.s = s, .part = gpu_allocate(s, parts * sizeof(float), e)};
     const struct train_args args = {.count = count, .mode = mode, .x = from, .part = t.part};
     int r = t.part ? s->driver->run_train(s->gpu, &s->stream, TRAIN_OP_REDUCE, &args, e) : -1;
     if (r == 0)
@@ -101,17 +101,20 @@ static int send_blocks(const struct step *t, struct error *e)
                               t->blocks * sizeof *t->block, e);
 }
 
+uint64_t gpu_update_bytes(const struct engine *g)
+{
+    return train_state_blocks(g, TRAIN_PART) * (sizeof(struct train_block) + 2 * sizeof(float));
+}
+
 static int begin(const struct train_state *s, const struct update *u, struct step *t,
                  struct error *e)
 {
-    const struct gpu_driver *d = t->s->driver;
     divide(s, u, t);
-    t->device = d->allocate(t->s->gpu, t->blocks * sizeof *t->block, e);
+    t->device = gpu_allocate(t->s, t->blocks * sizeof *t->block, e);
     if (!t->device || send_blocks(t, e) < 0)
         return -1;
-    if (u->by_norms)
-        t->part = d->allocate(t->s->gpu, 2 * (uint64_t)t->blocks * sizeof *t->part, e);
-    return u->by_norms && !t->part ? -1 : 0;
+    t->part = gpu_allocate(t->s, 2 * (uint64_t)t->blocks * sizeof *t->part, e);
+    return t->part ? 0 : -1;
 }
 
 static int run(const struct train_state *s, const struct update *u, const struct step *t,

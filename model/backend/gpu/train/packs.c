@@ -1,0 +1,132 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Weights for the products, made of arrays. What follows a step of the optimiser waits in a list, and TRAIN_PACKS of them are one launch. */
+#include "masks/base/memory.h"
+#include "model/backend/gpu/train/train.h"
+#include <stdlib.h>
+
+/* One weight on its way; `now`: it does not wait. */
+struct packing {
+    struct backend_state *s;
+    bool now;
+};
+
+static int run(struct backend_state *s, const struct train_pack *list, uint32_t count,
+               struct error *e)
+{
+    struct train_args args = {.packs = count};
+    for (uint32_t k = 0; k < count; k++) {
+        struct train_pack *p = &args.pack[k];
+        *p = list[k];
+        p->tiles = (p->rows + TRAIN_TILE - 1) / TRAIN_TILE *
+                   ((p->columns + TRAIN_TILE - 1) / TRAIN_TILE);
+        args.count += p->tiles;
+    }
+    return s->driver->run_train(s->gpu, &s->stream, TRAIN_OP_PACK, &args, e);
+}
+
+static int put(const struct packing *k, const struct train_pack *p, struct error *e)
+{
+    struct gpu_packs *w = &k->s->packs;
+    if (k->now)
+        return run(k->s, p, 1, e);
+    pthread_mutex_lock(&w->lock);
+    *MEMORY_PUSH(w->waiting, w->count, w->capacity) = *p;
+    pthread_mutex_unlock(&w->lock);
+    return 0;
+}
+
+int gpu_repack_end(struct backend_state *s, struct error *e)
+{
+    struct gpu_packs *w = &s->packs;
+    int r = 0;
+    for (uint32_t k = 0; k < w->count && r == 0; k += TRAIN_PACKS) {
+        const uint32_t left = w->count - k;
+        r = run(s, w->waiting + k, left < TRAIN_PACKS ? left : TRAIN_PACKS, e);
+    }
+    w->count = 0;
+    return r;
+}
+
+void gpu_packs_finish(struct backend_state *s)
+{
+    free(s->packs.waiting);
+    pthread_mutex_destroy(&s->packs.lock);
+}
+
+/* ---- what is packed ---- */
+
+/* The longest rows that count has and that a tile fills. */
+static uint32_t columns_of(uint64_t count)
+{
+    uint32_t columns = 4096;
+    while (columns > TRAIN_TILE && count % columns)
+        columns /= 2;
+    return count % columns ? (uint32_t)count : columns;
+}
+
+/* count elements of a type from f32. */
+static int convert(const struct packing *k, enum element type, const float *value,
+                   uint64_t count, void *to, struct error *e)
+{
+    const uint32_t columns = columns_of(count);
+    return put(k,
+               &(struct train_pack){.rows = (uint32_t)(count / columns),
+                                    .columns = columns,
+                                    .wide_y = type == ELEMENT_F32,
+                                    .row = columns,
+                                    .column = 1,
+                                    .x = value,
+                                    .y = to},
+               e);
+}
+
+int gpu_refill(struct backend_state *s, void *kept, enum element type, const float *value,
+               uint64_t count, struct error *e)
+{
+    return convert(&(struct packing){s, false}, type, value, count, kept, e);
+}
+
+/* Zeros stay as gpu_pack() made them: a linear has a bias or never has one. */
+static int pack(const struct packing *k, const struct linear *l,
+                const struct weight_view *weight, const float *bias, struct error *e)
+{
+    const uint32_t out = l->shape.out;
+    const struct train_pack matrix = {.rows = out,
+                                      .columns = l->shape.in,
+                                      .wide_y = l->shape.x == ELEMENT_F32,
+                                      .row = weight->row,
+                                      .column = weight->column,
+                                      .x = weight->value,
+                                      .y = l->packed};
+    if (put(k, &matrix, e) < 0)
+        return -1;
+    if (!bias)
+        return 0;
+    if (convert(k, ELEMENT_F32, bias, out, l->bias, e) < 0)
+        return -1;
+    return l->fused_bias == l->bias ? 0 : convert(k, l->shape.y, bias, out, l->fused_bias, e);
+}
+
+/* By way of an array, which is gone when this returns. */
+static int pack_from_host(struct backend_state *s, const struct linear *l,
+                          const struct weight_view *weight, const float *bias, struct error *e)
+{
+    const struct training_backend *does = &gpu_training;
+    const uint64_t count = (uint64_t)l->shape.in * l->shape.out;
+    float *array = does->array_new(s, count + l->shape.out, e);
+    const struct weight_view view = {array, weight->row, weight->column, false};
+    int r = array ? does->array_write(s, array, count, weight->value, e) : -1;
+    if (r == 0 && bias)
+        r = does->array_write(s, array + count, l->shape.out, bias, e);
+    if (r == 0)
+        r = pack(&(struct packing){s, true}, l, &view, bias ? array + count : NULL, e);
+    does->array_destroy(s, array);
+    return r;
+}
+
+int gpu_repack(struct backend_state *s, const struct linear *l,
+               const struct weight_view *weight, const float *bias, struct error *e)
+{
+    return weight->on_host ? pack_from_host(s, l, weight, bias, e)
+                           : pack(&(struct packing){s, false}, l, weight, bias, e);
+}
