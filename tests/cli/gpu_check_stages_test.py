@@ -77,7 +77,7 @@ class CasesTest(unittest.TestCase):
     def test_stages_of_a_call(self):
         self.assertEqual(stages.names(options(device="cuda", harness=pathlib.Path("h"))), list(stages.STAGES))
         self.assertEqual(stages.names(options(device="cuda")), [name for name in stages.STAGES if name != "harness"])
-        self.assertEqual(list(stages.STAGES)[:6], ["verify", "harness", "time", "python", "maskbert", "calibrate"])
+        self.assertEqual(list(stages.STAGES)[:7], ["verify", "harness", "time", "python", "maskbert", "train", "calibrate"])
         self.assertEqual(stages.names(options(stages=["python", "verify"])), ["verify", "python"])
         for name, make in stages.STAGES.items():
             items = [i.name for i in make(options(device="cuda")).items]

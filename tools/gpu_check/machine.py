@@ -12,7 +12,7 @@ from gpu_check.programs import Fatal
 FIELDS = ("name", "driver_version", "memory.free", "compute_cap")  # of nvidia-smi
 GIB_PER_WORKER = 2  # of the GPU's memory: a context and the tensors of one case
 SOURCES = ("masks", "gen", "runtime", "templates", "model", "tools/maskc", "tools/reference", "tools/maskbert", "tools/compare",
-           "tools/gpu_check", "tests/python")
+           "tools/gpu_check", "tools/scale_model", "tests/python")
 METHOD = ("tools/peers", "tools/gpu-check")
 
 

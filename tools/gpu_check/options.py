@@ -21,6 +21,8 @@ stages, in this order:
   python        tests/python on CUDA tensors (needs torch 2.10)
   maskbert      whole models: hidden states against those of the CPU (without oneDNN: of the emulated device), then
                 milliseconds and the share of attention in bf16, dense and with longformer(64,2) (needs libutf8proc)
+  train         training on the device: gradients in f32 and bf16 and ten steps beside the CPU's, then tokens a second, share of the
+                peak, launches and memory of a step of BERT-base beside torch's (transformers' BERT, compiled layers)
   calibrate     maskc calibrate --device cuda: later predictions use the measured rates
   sanitize      kernels under compute-sanitizer: memcheck and racecheck; failed calls of the driver are counted apart
   maskbert-f32  the models in f32
@@ -76,7 +78,7 @@ def new_parser():
     p.add_argument("-n", "--length", type=lambda t: [positive(w) for w in t.split(",")],
                    metavar="N,N", help="only these lengths")
     p.add_argument("--device", choices=("cuda", "emulated"), default="cuda",
-                   help="emulated: the stages verify and maskbert without a GPU, a few cases by default")
+                   help="emulated: the stages verify, maskbert and train without a GPU, a few cases by default")
     p.add_argument("--dry-run", action="store_true", help="print the plan and its expected seconds, and do nothing else")
     p.add_argument("--build", type=pathlib.Path, default=ROOT / "build-gpu", metavar="DIR",
                    help="default build-gpu; made with gcc if missing")

@@ -3,6 +3,7 @@
 import functools
 
 from gpu_check import calibrate, harness, maskbert, peers_table, python_tests, timing_table
+from gpu_check.training import train
 from gpu_check.work import is_dead
 
 SHOWN = 8  # names of a list; the JSON file has all
@@ -37,7 +38,7 @@ def sanitize_lines(results):
     return lines
 
 
-STAGES = {"verify": verify_lines, "harness": harness.lines, "time": timing_table.lines, "python": python_tests.lines, "maskbert": maskbert.lines,
+STAGES = {"verify": verify_lines, "harness": harness.lines, "time": timing_table.lines, "python": python_tests.lines, "maskbert": maskbert.lines, "train": train.lines,
           "calibrate": calibrate.lines, "sanitize": sanitize_lines, "maskbert-f32": functools.partial(maskbert.lines, name="maskbert-f32"), "peers": peers_table.lines}
 
 
