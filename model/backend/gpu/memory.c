@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Memory of the device, and how much of it a backend holds: bytes as asked for, of arrays, weights and workspaces. Code and
-   attention's tables are the runtime's. */
+   attention's tables are the runtime's, the workspace of products the driver's. */
 #include "masks/base/memory.h"
 #include "model/backend/gpu/gpu.h"
 #include <stdlib.h>
