@@ -26,7 +26,8 @@
                 each[r] = ((const type *)m->array[r])[k];                           \
             sum[k] = (each[0] + each[1]) + (each[2] + each[3]);                     \
         }                                                                           \
-        m->sums += c->rank == 0;                                                    \
+        if (c->rank == 0)                                                           \
+            m->sums++;                                                              \
         pthread_barrier_wait(&m->barrier);                                          \
         memcpy(x, sum, count * sizeof *x);                                          \
         free(sum);                                                                  \
@@ -41,7 +42,8 @@ static int exchange(const struct comm *c, const struct comm_move *m, struct erro
     struct meeting *all = c->context;
     (void)e;
     all->move[c->rank] = *m;
-    all->sent += c->rank == 0 && m->to < c->size ? m->sent_count : 0;
+    if (c->rank == 0 && m->to < c->size)
+        all->sent += m->sent_count;
     pthread_barrier_wait(&all->barrier);
     if (m->from < c->size) {
         const struct comm_move *his = &all->move[m->from];
