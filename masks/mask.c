@@ -140,6 +140,27 @@ struct mask *mask_layer(const struct mask *m, uint32_t layer, struct error *e)
     return rebuild(m, layer * m->heads, 1, m->heads, (struct change){keep, 0}, e);
 }
 
+struct mask *mask_head(const struct mask *m, uint32_t head, struct error *e)
+{
+    if (head >= m->heads) {
+        error_set(e, ERROR_INPUT, "%s: head %u is out of range, the mask has %u", m->source,
+                  head, m->heads);
+        return NULL;
+    }
+    struct pattern **made = memory_new(m->n_patterns, sizeof *made);
+    struct pattern **given = memory_new(m->layers, sizeof *given);
+    for (uint32_t l = 0; l < m->layers; l++) {
+        const uint32_t which = m->at[(size_t)l * m->heads + head];
+        if (!made[which])
+            made[which] = pattern_copy(m->pattern[which]);
+        given[l] = made[which];
+    }
+    struct mask *ret = mask_new(m->layers, 1, given, m->source);
+    free(made);
+    free(given);
+    return ret;
+}
+
 struct mask *mask_transpose(const struct mask *m, struct error *e)
 {
     return rebuild(m, 0, m->layers, m->heads, (struct change){transpose, 0}, e);

@@ -22,11 +22,12 @@ void mask_destroy(struct mask *m); /* null is fine */
 
 const struct pattern *mask_pattern(const struct mask *m, uint32_t layer, uint32_t head);
 
-/* The same mask with heads repeated (m must have one head), cropped, or one layer alone. They
+/* The same mask with heads repeated (m must have one head), cropped, one layer of it, or one head of each layer. They
    return a new mask, or null with *e set. */
 struct mask *mask_repeat_heads(const struct mask *m, uint32_t heads, struct error *e);
 struct mask *mask_crop(const struct mask *m, uint32_t n, struct error *e);
 struct mask *mask_layer(const struct mask *m, uint32_t layer, struct error *e);
+struct mask *mask_head(const struct mask *m, uint32_t head, struct error *e);
 struct mask *mask_transpose(const struct mask *m, struct error *e);
 /* The same mask with each pattern replaced by what `change` makes of it; null where that is null once. */
 struct mask *mask_map(const struct mask *m,

@@ -1,22 +1,24 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* From a command line to a command, and from what it returns to an exit code. */
 #include "tools/common/program.h"
+#include "tools/common/table.h"
 #include <stdio.h>
 #include <string.h>
 
 static void print_map(const struct program *p)
 {
-    int names = 0, arguments = 0;
+    struct table map = {0};
+    struct text closing = {0};
+    table_text_column(&map, "");
+    table_text_column(&map, "");
     for (const struct command *c = p->commands; c->name; c++) {
-        int name = (int)strlen(c->name), length = (int)strlen(c->arguments);
-        names = name > names ? name : names;
-        arguments = length > arguments ? length : arguments;
+        table_cell(&map, "  %s %s %s", p->name, c->name, c->arguments);
+        table_cell(&map, "%s", c->summary);
     }
     printf("Usage: %s COMMAND ...\n%s\n\n", p->name, p->purpose);
-    for (const struct command *c = p->commands; c->name; c++)
-        printf("  %s %-*s %-*s %s\n", p->name, names, c->name, arguments, c->arguments,
-               c->summary);
-    printf("\n%s\n", p->closing);
+    table_print(&map, TABLE_WIDTH);
+    text_add(&closing, "\n%s\n", p->closing);
+    lines_print(&closing, TABLE_WIDTH, 0);
 }
 
 static const struct command *find(const struct program *p, const char *name)

@@ -4,6 +4,7 @@
 #include "masks/base/memory.h"
 #include "model/engine/engine.h"
 #include "tools/common/busy.h"
+#include "tools/common/table.h"
 #include "tools/maskbert/command.h"
 #include "tools/maskbert/session.h"
 #include <inttypes.h>
@@ -190,25 +191,47 @@ static void print_json(const struct bench *b)
     json_decref(json);
 }
 
-static void print_row(const struct bench *b, const struct side *s)
+static void add_row(const struct bench *b, const struct side *s, struct table *t)
 {
     double median = quantile(s, 0.5);
-    printf("%-20.20s %10.1f %10.0f %10.2f %10.2f %9.1f%%\n", s->name, b->batch / median,
-           (double)b->tokens / median, median * 1e3, quantile(s, 0.1) * 1e3,
-           100 * share(s, PHASE_ATTENTION));
+    table_cell(t, "%s", s->name);
+    table_cell(t, "%.1f", b->batch / median);
+    table_cell(t, "%.0f", (double)b->tokens / median);
+    table_cell(t, "%.2f", median * 1e3);
+    table_cell(t, "%.2f", quantile(s, 0.1) * 1e3);
+    table_cell(t, "%.1f%%", 100 * share(s, PHASE_ATTENTION));
+}
+
+static void print_speed(const struct bench *b)
+{
+    static const char *const figures[] = {"texts/s", "tokens/s", "median ms", "p10 ms",
+                                          "attention"};
+    struct table t = {0};
+    table_text_column(&t, "mask");
+    for (size_t k = 0; k < sizeof figures / sizeof *figures; k++)
+        table_number_column(&t, figures[k]);
+    add_row(b, &b->mask, &t);
+    if (b->dense.s.engine)
+        add_row(b, &b->dense, &t);
+    table_print(&t, TABLE_WIDTH);
 }
 
 static void print_shares(const struct bench *b)
 {
-    bool both = b->dense.s.engine;
-    printf("\n%-20s %10.10s %10s\n", "share of the time", b->mask.name, both ? "dense" : "");
+    const bool both = b->dense.s.engine;
+    struct table t = {0};
+    table_text_column(&t, "share of the time");
+    table_number_column(&t, both ? "masked" : b->mask.name);
+    if (both)
+        table_number_column(&t, "dense");
     for (int k = 0; k < PHASE_COUNT; k++) {
-        printf("%-20s %9.1f%%", engine_phase_name((enum engine_phase)k),
-               100 * share(&b->mask, k));
+        table_cell(&t, "%s", engine_phase_name((enum engine_phase)k));
+        table_cell(&t, "%.1f%%", 100 * share(&b->mask, k));
         if (both)
-            printf(" %9.1f%%", 100 * share(&b->dense, k));
-        printf("\n");
+            table_cell(&t, "%.1f%%", 100 * share(&b->dense, k));
     }
+    printf("\n");
+    table_print(&t, TABLE_WIDTH);
 }
 
 static void say_busy(const struct bench *b)
@@ -228,11 +251,7 @@ static void print_text(const struct bench *b)
            b->mixed ? "up to " : "", b->length, b->tokens,
            g->dtype == ELEMENT_BF16 ? "bf16" : "f32", g->device, g->threads,
            g->threads == 1 ? "thread" : "threads");
-    printf("%-20s %10s %10s %10s %10s %10s\n", "mask", "texts/s", "tokens/s", "median ms",
-           "p10 ms", "attention");
-    print_row(b, &b->mask);
-    if (b->dense.s.engine)
-        print_row(b, &b->dense);
+    print_speed(b);
     print_shares(b);
     printf("\n");
     if (b->dense.s.engine)

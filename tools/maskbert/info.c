@@ -6,6 +6,7 @@
 #include "model/checkpoint/weights.h"
 #include "model/mask/model_mask.h"
 #include "model/tokenizer/tokenizer.h"
+#include "tools/common/table.h"
 #include "tools/maskbert/command.h"
 #include <stdio.h>
 #include <stdlib.h>
@@ -139,24 +140,25 @@ static void print_json(const struct model *m)
     json_decref(json);
 }
 
-static void print_parts(const struct weights *w, uint32_t which, const char *title)
+static void add_parts(const struct weights *w, uint32_t which, const char *title,
+                      struct text *out)
 {
     const char *before = title;
     for (int k = 0; k < N_PARTS; k++)
         if (which & w->parts & parts[k].part) {
-            printf("%s%s", before, parts[k].name);
+            text_add(out, "%s%s", before, parts[k].name);
             before = ", ";
         }
     if (before != title)
-        printf("\n");
+        text_add(out, "\n");
 }
 
-static void print_sentences(const struct model *m)
+static void add_sentences(const struct model *m, struct text *out)
 {
     const struct sentence_settings *s = &m->sentence;
     struct text line = {0};
     if (*m->refused.text)
-        printf("  sentences: %s\n", m->refused.text);
+        text_add(out, "  sentences: %s\n", m->refused.text);
     if (*m->refused.text || !s->there)
         return;
     print_poolings(s, &line);
@@ -164,34 +166,35 @@ static void print_sentences(const struct model *m)
     for (uint32_t k = 0; k < s->steps; k++)
         if (s->step[k])
             text_add(&line, ", dense to %u", s->step[k]->out);
-    printf("  sentences: %s%s\n", text_get(&line), s->normalize ? ", normalised" : "");
+    text_add(out, "  sentences: %s%s\n", text_get(&line), s->normalize ? ", normalised" : "");
     text_finish(&line);
 }
 
-static void print_text(const struct model *m, const char *folder)
+static void add_text(const struct model *m, const char *folder, struct text *out)
 {
     const struct model_config *c = &m->config;
     const struct tokenizer *t = m->tokenizer;
-    printf("%s: %s, %.1f million parameters, %s\n", folder,
-           *c->architecture ? c->architecture : "BERT", (double)m->parameters / 1e6,
-           element_name(weights_element(&m->weights)));
-    printf("  %u layers, hidden size %u, %u heads of %u, intermediate size %u, %s\n", c->layers,
-           c->hidden, c->heads, c->hidden / c->heads, c->intermediate,
-           activation_name(c->activation));
-    printf("  %u positions, %u tokens, %u types\n", c->positions, c->vocabulary, c->types);
-    print_parts(&m->weights, ~m->weights.new_parts, "  has: ");
-    print_parts(&m->weights, m->weights.new_parts, "  lacks: ");
+    text_add(out, "%s: %s, %.1f million parameters, %s\n", folder,
+             *c->architecture ? c->architecture : "BERT", (double)m->parameters / 1e6,
+             element_name(weights_element(&m->weights)));
+    text_add(out, "  %u layers, hidden size %u, %u heads of %u, intermediate size %u, %s\n",
+             c->layers, c->hidden, c->heads, c->hidden / c->heads, c->intermediate,
+             activation_name(c->activation));
+    text_add(out, "  %u positions, %u tokens, %u types\n", c->positions, c->vocabulary,
+             c->types);
+    add_parts(&m->weights, ~m->weights.new_parts, "  has: ", out);
+    add_parts(&m->weights, m->weights.new_parts, "  lacks: ", out);
     if (t)
-        printf("  tokenizer: %s, %u tokens, %s%s\n", tokenizer_kind_name(t),
-               t->vocabulary.count, t->rules.lowercase ? "uncased" : "cased",
-               t->rules.strip_accents ? ", accents stripped" : "");
+        text_add(out, "  tokenizer: %s, %u tokens, %s%s\n", tokenizer_kind_name(t),
+                 t->vocabulary.count, t->rules.lowercase ? "uncased" : "cased",
+                 t->rules.strip_accents ? ", accents stripped" : "");
     else
-        printf("  no tokenizer\n");
-    print_sentences(m);
+        text_add(out, "  no tokenizer\n");
+    add_sentences(m, out);
     if (m->mask)
-        printf("  mask: %s, %s, %.1f %% sparse%s\n", c->mask,
-               c->mask_transform ? c->mask_transform : "softmax", sparsity(m->mask),
-               m->mask_changed ? "; it has changed since config.json was written" : "");
+        text_add(out, "  mask: %s, %s, %.1f %% sparse%s\n", c->mask,
+                 c->mask_transform ? c->mask_transform : "softmax", sparsity(m->mask),
+                 m->mask_changed ? "; it has changed since config.json was written" : "");
 }
 
 static int read_model(const char *folder, struct model *m, struct error *e)
@@ -228,7 +231,9 @@ int command_info(const struct options *o)
     if (r == 0 && o->json) {
         print_json(&m);
     } else if (r == 0) {
-        print_text(&m, o->argument);
+        struct text out = {0};
+        add_text(&m, o->argument, &out);
+        lines_print(&out, TABLE_WIDTH, 2);
         notes_print(&m.weights, o->argument);
     }
     tokenizer_destroy(m.tokenizer);

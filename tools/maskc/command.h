@@ -30,6 +30,9 @@ int command_fail(const struct error *e);
 /* Prints "maskc: TEXT" to stderr. */
 void command_note(const char *text);
 
+/* Refuses --head beside --json. */
+int command_check_head(const struct options *o, struct error *e);
+
 /* Targets (ARTIFACT_MAX_TARGETS rows in `target`), features and machine as the options say, checked
    against each other; mask and cache are left to the caller. */
 int command_request(const struct options *o, const char *default_targets,

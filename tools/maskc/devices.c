@@ -6,11 +6,19 @@
 #include "runtime/base/cache.h"
 #include "runtime/compile/compile.h"
 #include "runtime/device/device.h"
+#include "tools/common/table.h"
 #include "tools/maskc/command.h"
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
+
+static void print_line(const char *name, const char *before, const char *what)
+{
+    struct text line = {0};
+    text_add(&line, "%-10s %s%s\n", name, before, what);
+    lines_print(&line, TABLE_WIDTH, 11);
+}
 
 int command_devices(const struct options *o)
 {
@@ -20,16 +28,15 @@ int command_devices(const struct options *o)
         struct text about = {0};
         if (!*why)
             (*d)->describe(&about);
-        printf("%-10s %s%s\n", (*d)->name, *why ? "not here: " : "",
-               *why ? why : text_get(&about));
+        print_line((*d)->name, *why ? "not here: " : "", *why ? why : text_get(&about));
         text_finish(&about);
     }
     const char *host = host_compiler_version();
     struct error e = {0};
     const char *nvrtc = nvrtc_version(&e);
-    printf("%-10s %s\n", "compiler", *host ? host : "none: install clang or gcc");
-    printf("%-10s %s\n", "ahead", ahead_describe());
-    printf("%-10s %s\n", "nvrtc", *nvrtc ? nvrtc : e.text);
+    print_line("compiler", "", *host ? host : "none: install clang or gcc");
+    print_line("ahead", "", ahead_describe());
+    print_line("nvrtc", "", *nvrtc ? nvrtc : e.text);
     return 0;
 }
 

@@ -2,7 +2,9 @@
 /* maskc info: what a kernel file holds: targets, compilers, registers, spills, sizes, the plan. */
 #include "gen/key_shape.h"
 #include "masks/base/file.h"
+#include "tools/common/table.h"
 #include "tools/maskc/command.h"
+#include "tools/maskc/plan_text.h"
 #include <jansson.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -38,14 +40,29 @@ static uint64_t code_bytes(const struct artifact_target *t)
 
 static void print_target(const struct artifact_target *t)
 {
-    printf("  %-10s  %s, code %llu bytes\n", t->name, t->compiler,
-           (unsigned long long)code_bytes(t));
+    struct text line = {0};
+    struct table table = {0};
+    text_add(&line, "  %-10s  %s, code %llu bytes\n", t->name, t->compiler,
+             (unsigned long long)code_bytes(t));
+    lines_print(&line, TABLE_WIDTH, 12);
+    table_text_column(&table, "    bytes");
+    table_number_column(&table, "registers");
+    table_number_column(&table, "spills");
+    table_number_column(&table, "shared");
+    table_number_column(&table, "code");
     for (uint32_t k = 0; k < t->n_kernels; k++) {
         const struct kernel_resources *r = &t->kernel[k];
-        if (r->registers || r->code_bytes)
-            printf("    %-28s registers %3u, spills %u bytes, shared %u bytes, code %u bytes\n",
-                   r->entry, r->registers, r->spill_bytes, r->shared_bytes, r->code_bytes);
+        if (!r->registers && !r->code_bytes)
+            continue;
+        table_cell(&table, "    %s", r->entry);
+        table_cell(&table, "%u", r->registers);
+        table_cell(&table, "%u", r->spill_bytes);
+        table_cell(&table, "%u", r->shared_bytes);
+        table_cell(&table, "%u", r->code_bytes);
     }
+    if (table.cells)
+        table_print(&table, TABLE_WIDTH);
+    table_finish(&table);
 }
 
 void kernel_file_print(const struct artifact *a, const char *path, uint64_t size)
@@ -118,6 +135,32 @@ void command_print_json(json_t *j)
     json_decref(j);
 }
 
+int command_check_head(const struct options *o, struct error *e)
+{
+    return o->head >= 0 && o->json
+               ? error_set(e, ERROR_INPUT, "--head and --json: JSON has all heads")
+               : 0;
+}
+
+static int print_text(const struct artifact *a, uint64_t size, const struct options *o,
+                      struct error *e)
+{
+    struct text plans = {0};
+    int r = 0;
+    for (uint32_t k = 0; k < a->n_plans && r == 0; k++) {
+        json_t *plan = json_loads(a->plan[k].json, 0, NULL);
+        text_add(&plans, "\n");
+        r = plan_text(a->plan[k].text, plan, o, &plans, e);
+        json_decref(plan);
+    }
+    if (r == 0) {
+        kernel_file_print(a, o->argument[0], size);
+        fputs(text_get(&plans), stdout);
+    }
+    text_finish(&plans);
+    return r;
+}
+
 static int info(const struct options *o, struct error *e)
 {
     const char *path = o->argument[0];
@@ -128,11 +171,8 @@ static int info(const struct options *o, struct error *e)
         code = artifact_read(f.bytes, f.size, path, &a, e);
     if (!code && o->json)
         command_print_json(info_json(a, f.size));
-    else if (!code) {
-        kernel_file_print(a, path, f.size);
-        for (uint32_t k = 0; k < a->n_plans; k++)
-            printf("\n%s", a->plan[k].text);
-    }
+    else if (!code)
+        code = print_text(a, f.size, o, e);
     artifact_destroy(a);
     file_close(&f);
     return code;
@@ -141,5 +181,5 @@ static int info(const struct options *o, struct error *e)
 int command_info(const struct options *o)
 {
     struct error e = {0};
-    return info(o, &e) ? command_fail(&e) : 0;
+    return command_check_head(o, &e) || info(o, &e) ? command_fail(&e) : 0;
 }

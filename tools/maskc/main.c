@@ -17,14 +17,14 @@ static const struct command commands[] = {
      OPTIONS_MASK | O(OUTPUT), 1, 1, command_make},
     {"show", "MASK", "density, structure, empty rows, a picture",
      "With -o a picture is written too (.png or .svg): dark active, white inactive, one panel for each head.",
-     OPTIONS_MASK | O(OUTPUT) | O(JSON), 1, 1, command_show},
+     OPTIONS_MASK | O(HEAD) | O(OUTPUT) | O(JSON) | O(WIDE), 1, 1, command_show},
     {"gallery", "", "the masks that can be named, with sparsity and papers",
      "Figures are for length 128 unless -n says otherwise; '-' marks a mask that this length is too short or too long for. "
      "The names and their arguments are a MASK: maskc show 'longformer(64, 1)' -n 512",
      O(LENGTH) | O(JSON), 0, 0, command_gallery},
     {"plan", "MASK", "what is visited how, and what it is predicted to cost",
      "Plans for the first target. Nothing is compiled. A one-head mask is repeated to 12 heads.",
-     OPTIONS_MASK | OPTIONS_KERNEL | OPTIONS_KEYS | O(FAMILY) | O(MEASURED) | O(BATCH) | O(THREADS) | O(JSON), 1, 1, command_plan},
+     OPTIONS_MASK | OPTIONS_KERNEL | OPTIONS_KEYS | O(FAMILY) | O(MEASURED) | O(BATCH) | O(THREADS) | O(HEAD) | O(JSON) | O(WIDE), 1, 1, command_plan},
     {"snap", "P", "the mask that keeps the most of an importance within a time",
      "P says what each entry is worth: .npy or .safetensors of floats [n,n], [H,n,n] or [L,H,n,n] (attention that was "
      "measured), a boolean mask, or with --dam the parameters of a learned mask. The time is what plans are predicted to "
@@ -44,7 +44,7 @@ static const struct command commands[] = {
      OPTIONS_MASK | OPTIONS_KERNEL | OPTIONS_KEYS | O(FAMILY) | O(OUTPUT), 1, 1, command_emit},
     {"compile", "MASK", "a kernel file", NULL,
      OPTIONS_MASK | OPTIONS_KERNEL | OPTIONS_KEYS | O(FAMILY) | O(MEASURED) | O(OUTPUT), 1, 1, command_compile},
-    {"info", "FILE.mkb", "what a kernel file holds", NULL, O(JSON), 1, 1, command_info},
+    {"info", "FILE.mkb", "what a kernel file holds", NULL, O(LAYER) | O(HEAD) | O(JSON) | O(WIDE), 1, 1, command_info},
     {"verify", "FILE.mkb", "a kernel file against the float64 reference",
      "Forward and backward, every distinct layer, ragged and packed batches, shorter sequences, dropout "
      "if compiled in, equal bits from run to run. A kernel file holds native code: verifying it is running it.",
@@ -61,7 +61,7 @@ static const struct command commands[] = {
      O(LENGTHS) | OPTIONS_MASK_ONE | O(TARGET) | O(DTYPES) | O(HEAD_DIM) | O(TRANSFORM) | O(FORWARD_ONLY) |
      O(BIAS) | OPTIONS_KEYS | O(MACHINE) | O(FAMILY) | O(BATCH) | O(PASS) | O(THREADS) | O(CLOCK) | O(DEVICE) | O(DROPOUT_MEASURED) | O(SECONDS_EACH) |
      O(MEASURE_PLANS) |
-     O(JSON) | O(PLOT) | O(COLUMNS),
+     O(JSON) | O(WIDE) | O(PLOT) | O(COLUMNS),
      1, OPTIONS_MAX_ARGUMENTS, command_bench},
     {"calibrate", "", "measures this machine, for later plans",
      "Takes about ten seconds on one core, also while others work, and longer the first time, when the compiler makes its kernels. plan, compile, emit and bench then use what was "
@@ -154,7 +154,7 @@ static int take_model(const struct command *c, struct options *o)
 
 int main(int argc, char **argv)
 {
-    struct options o = {.layer = -1};
+    struct options o = {.layer = -1, .head = -1};
     int code;
     const struct command *c = program_begin(&maskc, argc, argv, &o, &code);
     if (!c)

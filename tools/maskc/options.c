@@ -9,12 +9,19 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum group { GROUP_MASK = 1, GROUP_SNAP, GROUP_KERNEL, GROUP_LAUNCH, GROUP_OUTPUT };
+enum group {
+    GROUP_COMMON = 1,
+    GROUP_MASK,
+    GROUP_SNAP,
+    GROUP_KERNEL,
+    GROUP_LAUNCH,
+    GROUP_OUTPUT
+};
 
 const char *const option_titles[] = {
-    [GROUP_MASK] = "Mask:",     [GROUP_SNAP] = "What is looked for:",
-    [GROUP_KERNEL] = "Kernel:", [GROUP_LAUNCH] = "Launch:",
-    [GROUP_OUTPUT] = "Output:",
+    [GROUP_COMMON] = "Most used:",        [GROUP_MASK] = "Mask:",
+    [GROUP_SNAP] = "What is looked for:", [GROUP_KERNEL] = "Kernel:",
+    [GROUP_LAUNCH] = "Launch:",           [GROUP_OUTPUT] = "Output:",
 };
 
 static int read_lengths_most(const char *text, uint32_t most, struct options *ret,
@@ -58,6 +65,16 @@ static int read_layer(const char *text, struct options *ret, struct error *e)
     return 0;
 }
 
+static int read_head(const char *text, struct options *ret, struct error *e)
+{
+    uint64_t head;
+    if (!whole_number(text, MASK_MAX_HEADS - 1, &head))
+        return error_set(e, ERROR_INPUT, "--head: '%s' is not a number in 0..%d", text,
+                         MASK_MAX_HEADS - 1);
+    ret->head = (int64_t)head;
+    return 0;
+}
+
 static int read_hops(const char *text, struct options *ret, struct error *e)
 {
     uint64_t hops;
@@ -72,10 +89,11 @@ static int read_hops(const char *text, struct options *ret, struct error *e)
 #define AT(field) offsetof(struct options, field)
 /* clang-format off */
 const struct option_row option_rows[OPTION_COUNT] = {
-    [OPTION_LENGTH]    = {"length", 'n', "N", "Length of the mask: needed by expressions and the gallery, crops a stored one", GROUP_MASK, VALUE_OWN, .read = read_length},
-    [OPTION_LENGTHS]   = {"length", 'n', "N,N", "Lengths, one result for each", GROUP_MASK, VALUE_OWN, .read = read_lengths},
-    [OPTION_HEADS]     = {"heads", 0, "H", "Repeat a one-head mask", GROUP_MASK, VALUE_COUNT, AT(heads)},
+    [OPTION_LENGTH]    = {"length", 'n', "N", "Length of the mask: needed by expressions and the gallery, crops a stored one", GROUP_COMMON, VALUE_OWN, .read = read_length},
+    [OPTION_LENGTHS]   = {"length", 'n', "N,N", "Lengths, one result for each", GROUP_COMMON, VALUE_OWN, .read = read_lengths},
+    [OPTION_HEADS]     = {"heads", 0, "H", "Repeat a one-head mask", GROUP_COMMON, VALUE_COUNT, AT(heads)},
     [OPTION_LAYER]     = {"layer", 0, "L", "One layer alone, counted from 0", GROUP_MASK, VALUE_OWN, .read = read_layer},
+    [OPTION_HEAD]      = {"head", 0, "H", "Print one head, counted from 0", GROUP_MASK, VALUE_OWN, .read = read_head},
     [OPTION_TENSOR]    = {"tensor", 0, "NAME", "Which tensor of a safetensors file", GROUP_MASK, VALUE_TEXT, AT(tensor)},
     [OPTION_THRESHOLD] = {"threshold", 0, "T", "A float file is active where > T", GROUP_MASK, VALUE_REAL, AT(threshold), .given = AT(has_threshold)},
     [OPTION_KEEP]      = {"keep", 0, "P", "Keep the largest P percent of a float file, per head", GROUP_MASK, VALUE_REAL, AT(keep), .given = AT(has_keep)},
@@ -86,10 +104,10 @@ const struct option_row option_rows[OPTION_COUNT] = {
     [OPTION_METHOD]    = {"method", 0, "M", "rcm (reverse Cuthill-McKee), bisection, curve (Hilbert's, through --coordinates), or best (default): the one that is predicted to be the fastest", GROUP_MASK, VALUE_TEXT, AT(method)},
     [OPTION_COORDINATES] = {"coordinates", 0, "X.npy", "Where the tokens are, [n, 1 to 3], for curve", GROUP_MASK, VALUE_TEXT, AT(coordinates)},
 
-    [OPTION_TARGET]    = {"target", 0, "T", "cpu, x86-64-v2, -v3, -v4, -bf16, -amx, sm_80, sm_90a, compute_80, cuda; a comma list for compile (default cpu)", GROUP_KERNEL, VALUE_TEXT, AT(target)},
-    [OPTION_DTYPE]     = {"dtype", 0, "T", "f32, bf16, f16 or, on GPUs, tf32 (default: of the model in whose folder the mask is, else f32)", GROUP_KERNEL, VALUE_TEXT, AT(dtype)},
-    [OPTION_DTYPES]    = {"dtype", 0, "T,T", "f32, bf16, f16, tf32 (default: of the model in whose folder the mask is, else f32,bf16)", GROUP_KERNEL, VALUE_TEXT, AT(dtype)},
-    [OPTION_HEAD_DIM]  = {"head-dim", 0, "D", "16..256, a multiple of 8 (default: of the model in whose folder the mask is, else 64)", GROUP_KERNEL, VALUE_COUNT, AT(head_dim)},
+    [OPTION_TARGET]    = {"target", 0, "T", "cpu, x86-64-v2, -v3, -v4, -bf16, -amx, sm_80, sm_90a, compute_80, cuda; a comma list for compile (default cpu)", GROUP_COMMON, VALUE_TEXT, AT(target)},
+    [OPTION_DTYPE]     = {"dtype", 0, "T", "f32, bf16, f16 or, on GPUs, tf32 (default: of the model in whose folder the mask is, else f32)", GROUP_COMMON, VALUE_TEXT, AT(dtype)},
+    [OPTION_DTYPES]    = {"dtype", 0, "T,T", "f32, bf16, f16, tf32 (default: of the model in whose folder the mask is, else f32,bf16)", GROUP_COMMON, VALUE_TEXT, AT(dtype)},
+    [OPTION_HEAD_DIM]  = {"head-dim", 0, "D", "16..256, a multiple of 8 (default: of the model in whose folder the mask is, else 64)", GROUP_COMMON, VALUE_COUNT, AT(head_dim)},
     [OPTION_TRANSFORM] = {"transform", 0, "T", "softmax (default) or sparsegen=LAMBDA, LAMBDA < 1", GROUP_KERNEL, VALUE_TEXT, AT(transform)},
     [OPTION_WITH_DROPOUT] = {"dropout", 0, 0, "The kernel can drop out probabilities", GROUP_KERNEL, VALUE_FLAG, AT(with_dropout)},
     [OPTION_FORWARD_ONLY] = {"forward-only", 0, 0, "No backward pass", GROUP_KERNEL, VALUE_FLAG, AT(forward_only)},
@@ -100,7 +118,7 @@ const struct option_row option_rows[OPTION_COUNT] = {
     [OPTION_MACHINE]   = {"machine", 0, "NAME", "Row of the machine table that the plan is made for: x86-sse, x86-avx2, x86-avx512, x86-bf16, x86-amx, a100, h100, rtx3090, rtx4090, rtx5090, l4, b200 (of the GPUs, NAME-mma for bf16 and f16), or 'calibrated' (default: this machine as calibrated where it runs the target, else by target)", GROUP_KERNEL, VALUE_TEXT, AT(machine)},
     [OPTION_FAMILY]    = {"family", 0, "NAME", "Kernel family of the passes that it takes: cpu_matrix, cpu_vector, cuda_resident, cuda_hopper, cuda_tiled, cuda_simt (default: the cheapest by prediction)", GROUP_KERNEL, VALUE_TEXT, AT(family)},
 
-    [OPTION_BUDGET]    = {"budget", 0, "SHARE", "The most that is kept within this share of dense's predicted time, above 0 and at most 1", GROUP_SNAP, VALUE_REAL, AT(budget), .given = AT(has_budget)},
+    [OPTION_BUDGET]    = {"budget", 0, "SHARE", "The most that is kept within this share of dense's predicted time, above 0 and at most 1", GROUP_COMMON, VALUE_REAL, AT(budget), .given = AT(has_budget)},
     [OPTION_BUDGET_US] = {"budget-us", 0, "T", "The most that is kept within T predicted microseconds, of all layers", GROUP_SNAP, VALUE_REAL, AT(budget_us), .given = AT(has_budget_us)},
     [OPTION_RETAIN]    = {"retain", 0, "R", "The fastest that keeps this share of the importance, above 0 and at most 1", GROUP_SNAP, VALUE_REAL, AT(retain), .given = AT(has_retain)},
     [OPTION_OBJECTIVE] = {"objective", 0, "WHAT", "Whose time: forward (default) or training (forward and backward)", GROUP_SNAP, VALUE_TEXT, AT(objective)},
@@ -108,14 +126,14 @@ const struct option_row option_rows[OPTION_COUNT] = {
     [OPTION_KEEP_ROWS] = {"keep-rows", 0, 0, "Each query keeps its most important key at least; else it may lose all", GROUP_SNAP, VALUE_FLAG, AT(keep_rows)},
     [OPTION_MEASURE]   = {"measure", 0, "K", "Compile and time the K best and take the fastest of those that keep as much", GROUP_SNAP, VALUE_COUNT, AT(measure)},
 
-    [OPTION_BATCH]     = {"batch", 0, "B", "Sequences (default 1)", GROUP_LAUNCH, VALUE_COUNT, AT(batch)},
-    [OPTION_THREADS]   = {"threads", 0, "N", "CPU threads (default: all)", GROUP_LAUNCH, VALUE_COUNT, AT(threads)},
+    [OPTION_BATCH]     = {"batch", 0, "B", "Sequences (default 1)", GROUP_COMMON, VALUE_COUNT, AT(batch)},
+    [OPTION_THREADS]   = {"threads", 0, "N", "CPU threads (default: all)", GROUP_COMMON, VALUE_COUNT, AT(threads)},
     [OPTION_CLOCK]     = {"clock", 0, "WHICH", "wall (default), or cpu: the time that one thread of a CPU ran, for a machine that others use; needs --threads 1", GROUP_LAUNCH, VALUE_TEXT, AT(clock)},
-    [OPTION_DEVICE]    = {"device", 0, "D", "cpu, cuda, cuda:1, emulated (default: what the file holds and the machine has)", GROUP_LAUNCH, VALUE_TEXT, AT(device)},
+    [OPTION_DEVICE]    = {"device", 0, "D", "cpu, cuda, cuda:1, emulated (default: what the file holds and the machine has)", GROUP_COMMON, VALUE_TEXT, AT(device)},
     [OPTION_PASS]      = {"pass", 0, "P,P", "forward, backward (default both)", GROUP_LAUNCH, VALUE_TEXT, AT(pass)},
-    [OPTION_QUERY]     = {"query", 0, "Q.npy", "Queries [B,N,H,D], f32 or f64 (packed: [T,H,D])", GROUP_LAUNCH, VALUE_TEXT, AT(query)},
-    [OPTION_KEY]       = {"key", 0, "K.npy", "Keys, shaped alike, with the heads and the length that the kernel has for them", GROUP_LAUNCH, VALUE_TEXT, AT(key)},
-    [OPTION_VALUE]     = {"value", 0, "V.npy", "Values, shaped as the keys", GROUP_LAUNCH, VALUE_TEXT, AT(value)},
+    [OPTION_QUERY]     = {"query", 0, "Q.npy", "Queries [B,N,H,D], f32 or f64 (packed: [T,H,D])", GROUP_COMMON, VALUE_TEXT, AT(query)},
+    [OPTION_KEY]       = {"key", 0, "K.npy", "Keys, shaped alike, with the heads and the length that the kernel has for them", GROUP_COMMON, VALUE_TEXT, AT(key)},
+    [OPTION_VALUE]     = {"value", 0, "V.npy", "Values, shaped as the keys", GROUP_COMMON, VALUE_TEXT, AT(value)},
     [OPTION_GRAD]      = {"grad", 0, "DO.npy", "Gradient of the output: runs backward too", GROUP_LAUNCH, VALUE_TEXT, AT(grad)},
     [OPTION_SEQUENCE_LENGTHS] = {"lengths", 0, "L.npy", "Lengths [B] of right-padded sequences, i32 or i64", GROUP_LAUNCH, VALUE_TEXT, AT(sequence_lengths)},
     [OPTION_OFFSETS]   = {"offsets", 0, "O.npy", "Offsets [B+1] of a packed batch, i32 or i64", GROUP_LAUNCH, VALUE_TEXT, AT(offsets)},
@@ -127,8 +145,9 @@ const struct option_row option_rows[OPTION_COUNT] = {
     [OPTION_BIAS_ARRAY] = {"soft", 0, "X.npy", "Soft mask [H,n,n] of a kernel compiled with --soft, n the mask's length, f32 or f64", GROUP_LAUNCH, VALUE_TEXT, AT(bias_array)},
     [OPTION_DIAGONALS] = {"diagonals", 0, 0, "With --soft and --grad: dsoft.npy is [H,2n-1], summed along diagonals, offset key - query = o at o + n - 1", GROUP_LAUNCH, VALUE_FLAG, AT(diagonals)},
 
-    [OPTION_OUTPUT]    = {"output", 'o', "PATH", "Where the result goes", GROUP_OUTPUT, VALUE_TEXT, AT(output)},
-    [OPTION_JSON]      = {"json", 0, 0, "JSON on stdout and nothing else", GROUP_OUTPUT, VALUE_FLAG, AT(json)},
+    [OPTION_OUTPUT]    = {"output", 'o', "PATH", "Where the result goes", GROUP_COMMON, VALUE_TEXT, AT(output)},
+    [OPTION_JSON]      = {"json", 0, 0, "JSON on stdout and nothing else", GROUP_COMMON, VALUE_FLAG, AT(json)},
+    [OPTION_WIDE]      = {"wide", 0, 0, "Print all heads and columns, lines of any length (default: 100 columns)", GROUP_OUTPUT, VALUE_FLAG, AT(wide)},
     [OPTION_SECONDS]   = {"seconds", 0, "S", "How long to measure (default 6)", GROUP_LAUNCH, VALUE_REAL, AT(seconds)},
     [OPTION_SECONDS_EACH] = {"seconds", 0, "S", "How long to measure each mask, dtype and pass (default 1)", GROUP_LAUNCH, VALUE_REAL, AT(seconds)},
     [OPTION_MEASURE_PLANS] = {"measure-plans", 0, "K", "First time the K best predicted plans (at most 8), interleaved, bench the fastest and store it for --measured", GROUP_KERNEL, VALUE_COUNT, AT(measure_plans)},

@@ -15,6 +15,7 @@ enum option_id {
     OPTION_LENGTHS, /* -n N,N */
     OPTION_HEADS,
     OPTION_LAYER, /* one layer of the mask; run: the layer to launch */
+    OPTION_HEAD,
     OPTION_TENSOR,
     OPTION_THRESHOLD,
     OPTION_KEEP,
@@ -69,6 +70,7 @@ enum option_id {
     /* the output */
     OPTION_OUTPUT,
     OPTION_JSON,
+    OPTION_WIDE,
     OPTION_PLOT,
     OPTION_COLUMNS,
     OPTION_TABLE,
@@ -96,14 +98,14 @@ enum { OPTIONS_MAX_LENGTHS = 32, OPTIONS_MAX_ARGUMENTS = 64 };
 extern const struct option_row option_rows[OPTION_COUNT];
 extern const char *const option_titles[];
 
-/* Options as given. Missing ones are zero or null (layer: -1), and the command sets their defaults. */
+/* Options as given. Missing ones are zero or null (layer, head: -1), and the command sets their defaults. */
 struct options {
     const char *argument[OPTIONS_MAX_ARGUMENTS]; /* MASK, FILE.mkb, list|clear */
     uint32_t n_arguments;
 
     uint32_t length[OPTIONS_MAX_LENGTHS], n_lengths;
     uint32_t heads;
-    int64_t layer;
+    int64_t layer, head;
     const char *tensor;
     double threshold, keep;
     bool has_threshold, has_keep, has_hops, has_scale, dam, border;
@@ -136,6 +138,7 @@ struct options {
     bool diagonals;
 
     const char *output, *plot;
+    bool wide;
     uint32_t columns;
     bool json, table;
     uint32_t measure_plans;

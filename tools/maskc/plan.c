@@ -2,7 +2,9 @@
 /* maskc plan MASK: what is visited how, why, and what it is predicted to cost. Nothing is compiled;
    every target can be planned for on every machine. */
 #include "gen/plan/plan.h"
+#include "tools/common/table.h"
 #include "tools/maskc/command.h"
+#include "tools/maskc/plan_text.h"
 #include <stdio.h>
 #include <stdlib.h>
 #include <unistd.h>
@@ -13,22 +15,29 @@ uint32_t command_threads(const struct options *o)
     return o->threads ? o->threads : cores > 0 ? (uint32_t)cores : 1;
 }
 
-static void print(const struct plan *p, const struct options *o)
+static int print(const struct plan *p, const struct options *o, struct error *e)
 {
     uint32_t batch = o->batch ? o->batch : 1;
+    json_t *j = plan_json(p, batch, command_threads(o));
     if (o->json) {
-        json_t *j = plan_json(p, batch, command_threads(o));
         if (o->model_note)
             json_object_set_new(j, "model", json_string(o->model_note));
         command_print_json(j);
-        return;
+        return 0;
     }
-    struct text text = {0};
-    if (o->model_note)
-        text_add(&text, "%s\n", o->model_note);
+    struct text text = {0}, folded = {0};
     plan_print(p, batch, command_threads(o), &text);
-    fputs(text_get(&text), stdout);
+    if (o->model_note)
+        lines_fold(o->model_note, o->wide ? 0 : TABLE_WIDTH, 2, &folded);
+    if (o->model_note && o->wide)
+        text_add(&folded, "\n");
+    int r = plan_text(text_get(&text), j, o, &folded, e);
+    if (r == 0)
+        fputs(text_get(&folded), stdout);
+    text_finish(&folded);
     text_finish(&text);
+    json_decref(j);
+    return r;
 }
 
 int command_plan(const struct options *o)
@@ -36,7 +45,7 @@ int command_plan(const struct options *o)
     struct error e = {0};
     const struct target *target[ARTIFACT_MAX_TARGETS];
     struct compile_request request;
-    if (command_request(o, "cpu", target, &request, &e))
+    if (command_check_head(o, &e) || command_request(o, "cpu", target, &request, &e))
         return command_fail(&e);
     const struct machine *machine =
         machine_choose(request.machine, request.calibration, target[0], &request.request, &e);
@@ -54,10 +63,9 @@ int command_plan(const struct options *o)
                 : (struct plan_options){0};
     best.family = request.plan.family;
     struct plan *plan = plan_build(mask, target[0], &request.request, machine, &best, &e);
-    if (plan)
-        print(plan, o);
+    int r = plan ? print(plan, o, &e) : -1;
     plan_destroy(plan);
     measured_finish(&measured);
     mask_destroy(mask);
-    return plan ? 0 : command_fail(&e);
+    return r < 0 ? command_fail(&e) : 0;
 }

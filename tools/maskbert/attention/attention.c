@@ -137,16 +137,21 @@ static void print_json(const struct attention *a)
 
 static void print_text(const struct attention *a)
 {
+    enum { MOST_HEADS = 12 }; /* in a line of the terminal */
     const struct maps *m = &a->maps;
-    printf("keys that a query looks at, of %u, on average\n\n%8s", m->n, "head");
-    for (uint32_t h = 0; h < m->heads; h++)
-        printf(" %6u", m->first_head + h);
-    for (uint32_t l = 0; l < m->layers; l++) {
-        printf("\nlayer %2u", m->first_layer + l);
-        for (uint32_t h = 0; h < m->heads; h++)
-            printf(" %6.1f", a->support[(size_t)l * m->heads + h]);
+    printf("keys that a query looks at, of %u, on average\n", m->n);
+    for (uint32_t from = 0; from < m->heads; from += MOST_HEADS) {
+        const uint32_t to = from + MOST_HEADS < m->heads ? from + MOST_HEADS : m->heads;
+        printf("\n%8s", "head");
+        for (uint32_t h = from; h < to; h++)
+            printf(" %6u", m->first_head + h);
+        for (uint32_t l = 0; l < m->layers; l++) {
+            printf("\nlayer %2u", m->first_layer + l);
+            for (uint32_t h = from; h < to; h++)
+                printf(" %6.1f", a->support[(size_t)l * m->heads + h]);
+        }
+        printf("\n");
     }
-    printf("\n");
 }
 
 /* ---- the figure ---- */

@@ -3,6 +3,7 @@
 #include "tools/maskbert/finetune/eval_task.h"
 #include "masks/base/file.h"
 #include "model/score/threshold.h"
+#include "tools/common/table.h"
 #include "tools/maskbert/finetune/assess.h"
 #include "tools/maskbert/finetune/tune_options.h"
 #include "tools/maskbert/session.h"
@@ -128,21 +129,23 @@ static void print_json(const struct split *s, const struct assessment *j,
 
 static void print_text(const char *name, const struct assessment *j)
 {
-    struct text scores = {0};
+    struct text scores = {0}, line = {0};
     task_scores_text(&j->scores, &scores);
-    printf("%s, %s: %s; %zu examples", j->set.task->name, name,
-           j->set.labelled ? text_get(&scores) : "no labels", j->set.count);
+    text_add(&line, "%s, %s: %s; %zu examples", j->set.task->name, name,
+             j->set.labelled ? text_get(&scores) : "no labels", j->set.count);
     if (j->set.n_skipped)
-        printf(", %zu skipped", j->set.n_skipped);
+        text_add(&line, ", %zu skipped", j->set.n_skipped);
     if (j->found.hidden)
-        printf(", %llu words beyond the model's length count as the first label",
-               (unsigned long long)j->found.hidden);
-    printf("\n");
+        text_add(&line, ", %llu words beyond the model's length count as the first label",
+                 (unsigned long long)j->found.hidden);
+    text_add(&line, "\n");
     if (has_threshold(j)) {
         const struct best_threshold b = best_of(j);
-        printf("best here: exact_match %.4f at --null-threshold %.4g, f1 %.4f at %.4g\n",
-               b.exact, b.exact_threshold, b.f1, b.f1_threshold);
+        text_add(&line,
+                 "best here: exact_match %.4f at --null-threshold %.4g, f1 %.4f at %.4g\n",
+                 b.exact, b.exact_threshold, b.f1, b.f1_threshold);
     }
+    lines_print(&line, TABLE_WIDTH, 2);
     text_finish(&scores);
 }
 

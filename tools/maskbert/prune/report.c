@@ -1,51 +1,57 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The table, and the same as JSON. */
 #include "masks/base/text.h"
+#include "tools/common/table.h"
 #include "tools/maskbert/prune/prune.h"
 #include <math.h>
 #include <stdio.h>
 
 /* ---- for people ---- */
 
-enum { CELL_BYTES = 32 };
-
 /* "-" where it is not known. */
-static const char *cell(char ret[CELL_BYTES], const char *format, double value)
+static void add_number(struct table *t, int digits, double value, const char *unit)
 {
     if (isnan(value))
-        return "-";
-#pragma GCC diagnostic push
-#pragma GCC diagnostic ignored "-Wformat-nonliteral"
-    snprintf(ret, CELL_BYTES, format, value);
-#pragma GCC diagnostic pop
-    return ret;
+        table_cell(t, "-");
+    else
+        table_cell(t, "%.*f%s", digits, value, unit);
 }
 
-static void print_row(const struct prune_row *r)
+static void add_row(const struct prune_row *r, struct table *t)
 {
-    char share[CELL_BYTES], density[CELL_BYTES], retained[CELL_BYTES], predicted[CELL_BYTES],
-        measured[CELL_BYTES], cosine[CELL_BYTES], neighbours[CELL_BYTES];
-    printf("%-24s %6s %8s %9s %12s %12s %7s %11s\n",
-           r->file ? r->mask ? r->file : r->kind : "dense",
-           cell(share, "%.0f %%", 100 * r->share), cell(density, "%.3f", r->density),
-           cell(retained, "%.3f", r->retained), cell(predicted, "%.3f ms", 1000 * r->predicted),
-           cell(measured, "%.3f ms", 1000 * r->measured), cell(cosine, "%.4f", r->cosine),
-           cell(neighbours, "%.3f", r->neighbours));
+    table_cell(t, "%s", r->file ? r->mask ? r->file : r->kind : "dense");
+    add_number(t, 0, 100 * r->share, " %");
+    add_number(t, 3, r->density, "");
+    add_number(t, 3, r->retained, "");
+    add_number(t, 3, 1000 * r->predicted, " ms");
+    add_number(t, 3, 1000 * r->measured, " ms");
+    add_number(t, 4, r->cosine, "");
+    add_number(t, 3, r->neighbours, "");
 }
+
+static const char *const figures[] = {"share",    "density", "retained",  "predicted",
+                                      "measured", "cosine",  "neighbours"};
 
 static void print_table(const struct prune *p)
 {
-    printf("importance of %s over %u lines; %u other lines are held out; n = %u, batch %u, %u "
-           "threads\n\n",
-           p->of_output ? "the output" : "attention", p->measured.texts, p->held_out.texts,
-           p->n, p->batch, p->s.engine->threads);
+    struct text title = {0};
+    struct table t = {0};
+    text_add(
+        &title,
+        "importance of %s over %u lines; %u other lines are held out; n = %u, batch %u, %u "
+        "threads\n\n",
+        p->of_output ? "the output" : "attention", p->measured.texts, p->held_out.texts, p->n,
+        p->batch, p->s.engine->threads);
+    lines_print(&title, TABLE_WIDTH, 2);
     if (!p->rows)
         return;
-    printf("%-24s %6s %8s %9s %12s %12s %7s %11s\n", "mask", "share", "density", "retained",
-           "predicted", "measured", "cosine", "neighbours");
-    print_row(&p->dense);
+    table_text_column(&t, "mask");
+    for (size_t k = 0; k < sizeof figures / sizeof *figures; k++)
+        table_number_column(&t, figures[k]);
+    add_row(&p->dense, &t);
     for (uint32_t k = 0; k < p->rows; k++)
-        print_row(&p->row[k]);
+        add_row(&p->row[k], &t);
+    table_print(&t, TABLE_WIDTH);
 }
 
 /* ---- for programs ---- */

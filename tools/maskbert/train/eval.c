@@ -3,6 +3,7 @@
 #include "model/checkpoint/json.h"
 #include "model/objective/pretrain.h"
 #include "model/train/step/trainer.h"
+#include "tools/common/table.h"
 #include "tools/maskbert/command.h"
 #include "tools/maskbert/finetune/eval_task.h"
 #include "tools/maskbert/session.h"
@@ -103,8 +104,8 @@ static void print_text(const struct evaluation *v)
 {
     struct text line = {0};
     v->objective->text(&v->losses, &line);
-    printf("%s; %llu tokens\n", text_get(&line), (unsigned long long)v->tokens);
-    text_finish(&line);
+    text_add(&line, "; %llu tokens\n", (unsigned long long)v->tokens);
+    lines_print(&line, TABLE_WIDTH, 2);
 }
 
 static void print_json(const struct evaluation *v)

@@ -4,6 +4,7 @@
 #include "masks/base/text.h"
 #include "model/objective/pretrain.h"
 #include "model/train/run/run_model.h"
+#include "tools/common/table.h"
 #include "tools/maskbert/command.h"
 #include "tools/maskbert/session.h"
 #include "tools/maskbert/train/pretrain_options.h"
@@ -169,13 +170,14 @@ static double mib(uint64_t bytes)
     return (double)bytes / (1 << 20);
 }
 
-static void print_row(const struct memory *m, const char *name, uint64_t predicted,
-                      uint64_t measured, const char *holds)
+static void add_row(const struct memory *m, const char *name, uint64_t predicted,
+                    uint64_t measured, const char *holds, struct table *t)
 {
-    printf("%-12s %12.1f", name, mib(predicted));
+    table_cell(t, "%s", name);
+    table_cell(t, "%.1f", mib(predicted));
     if (m->o->measure)
-        printf(" %12.1f", mib(measured));
-    printf("%s%s\n", *holds ? "   " : "", holds);
+        table_cell(t, "%.1f", mib(measured));
+    table_cell(t, "%s", holds);
 }
 
 static const char *const recomputed[] = {[RECOMPUTE_NONE] = "nothing",
@@ -185,17 +187,20 @@ static const char *const recomputed[] = {[RECOMPUTE_NONE] = "nothing",
 static void print_text(const struct memory *m)
 {
     const struct memory_request *r = &m->request;
+    struct table t = {0};
     printf("%u sequences of %u tokens, %s; recomputed: %s\n\n", r->batch, r->length,
            m->engine.dtype == ELEMENT_BF16 ? "bf16" : "f32", recomputed[r->recompute]);
-    printf("%-12s %12s", "MiB", "predicted");
+    table_text_column(&t, "MiB");
+    table_number_column(&t, "predicted");
     if (m->o->measure)
-        printf(" %12s", "measured");
-    printf("\n");
+        table_number_column(&t, "measured");
+    table_text_column(&t, "");
     for (int k = 0; k < PARTS; k++)
-        print_row(m, parts[k].name, bytes_of(&m->predicted, &parts[k]),
-                  bytes_of(&m->measured, &parts[k]), parts[k].holds);
-    print_row(m, "total", train_memory_total(&m->predicted), train_memory_total(&m->measured),
-              "");
+        add_row(m, parts[k].name, bytes_of(&m->predicted, &parts[k]),
+                bytes_of(&m->measured, &parts[k]), parts[k].holds, &t);
+    add_row(m, "total", train_memory_total(&m->predicted), train_memory_total(&m->measured), "",
+            &t);
+    table_print(&t, TABLE_WIDTH);
 }
 
 /* ---- all ---- */

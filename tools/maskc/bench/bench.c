@@ -153,7 +153,7 @@ static int bench(const struct options *o, struct error *e)
     if (!code && o->json)
         command_print_json(bench_json(b.device, b.threads, b.result, b.n_results));
     else if (!code)
-        bench_print_table(b.device, b.threads, b.result, b.n_results);
+        bench_print_table(b.device, b.threads, b.result, b.n_results, o->wide);
     if (!code && !o->json && !options_own_clock(o))
         bench_say_busy(b.threads, b.result, b.n_results);
     free(b.result);

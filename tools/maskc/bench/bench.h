@@ -53,8 +53,9 @@ struct plan *bench_plan(const struct maskc_kernel *k, const struct calibration *
 
 /* The line about a busy machine, or nothing. */
 void bench_say_busy(uint32_t threads, const struct bench_result *result, uint32_t count);
+/* wide: all figures in one table of any width. */
 void bench_print_table(const char *device, uint32_t threads, const struct bench_result *result,
-                       uint32_t count);
+                       uint32_t count, bool wide);
 /* Output of --json; a new reference. */
 json_t *bench_json(const char *device, uint32_t threads, const struct bench_result *result,
                    uint32_t count);

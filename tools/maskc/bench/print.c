@@ -2,11 +2,11 @@
 /* A bench as a table for people and as JSON for programs. */
 #include "masks/base/text.h"
 #include "tools/common/busy.h"
+#include "tools/common/table.h"
 #include "tools/maskc/bench/bench.h"
 #include "tools/maskc/command.h"
 #include <math.h>
 #include <stdio.h>
-#include <string.h>
 
 /* Predicted over measured. */
 static double of_median(const struct bench_result *r)
@@ -45,43 +45,165 @@ static void print_extrapolated(const struct bench_result *result, uint32_t count
                    result[k].length, result[k].dense_length);
 }
 
-static int wider(int width, const char *text)
+/* Columns of the table. */
+struct figure_column {
+    const char *title;
+    bool ratio, wide; /* wide: only with --wide */
+    double (*value)(const struct bench_result *r);
+};
+
+static double median_ms(const struct bench_result *r)
 {
-    int length = (int)strlen(text);
-    return length > width ? length : width;
+    return 1e3 * r->median;
+}
+
+static double p10_ms(const struct bench_result *r)
+{
+    return 1e3 * r->p10;
+}
+
+static double p90_ms(const struct bench_result *r)
+{
+    return 1e3 * r->p90;
+}
+
+static double dense_ms(const struct bench_result *r)
+{
+    return 1e3 * r->dense;
+}
+
+static double speedup(const struct bench_result *r)
+{
+    return r->dense / r->median;
+}
+
+static double predicted_ms(const struct bench_result *r)
+{
+    return 1e3 * r->predicted;
+}
+
+static double predicted_speedup(const struct bench_result *r)
+{
+    return r->dense_predicted / r->predicted;
+}
+
+static double floor_ms(const struct bench_result *r)
+{
+    return 1e3 * r->floor;
+}
+
+static double hard_ms(const struct bench_result *r)
+{
+    return r->hard > 0 ? 1e3 * r->hard : (double)NAN;
+}
+
+static double of_hard(const struct bench_result *r)
+{
+    return r->hard > 0 ? r->median / r->hard : (double)NAN;
+}
+
+static double kept_ms(const struct bench_result *r)
+{
+    return r->kept > 0 ? 1e3 * r->kept : (double)NAN;
+}
+
+static double of_kept(const struct bench_result *r)
+{
+    return r->kept > 0 ? r->median / r->kept : (double)NAN;
+}
+
+static const struct figure_column measured[] = {
+    {"median", false, false, median_ms},
+    {"p10", false, true, p10_ms},
+    {"p90", false, true, p90_ms},
+    {"dense", false, false, dense_ms},
+    {"speed-up", true, false, speedup},
+    {"predicted", false, false, predicted_ms},
+    {"speed-up", true, false, predicted_speedup},
+    {"floor", false, true, floor_ms},
+};
+/* Beside the same kernel without a soft mask or dropout, where that was measured. */
+static const struct figure_column compared[] = {
+    {"hard", false, false, hard_ms},
+    {"of hard", true, false, of_hard},
+    {"undropped", false, false, kept_ms},
+    {"of that", true, false, of_kept},
+};
+enum {
+    MEASURED = sizeof measured / sizeof *measured,
+    COMPARED = sizeof compared / sizeof *compared
+};
+
+/* Results, and the figures that a table has of each. */
+struct figures {
+    const struct bench_result *result;
+    uint32_t count, columns;
+    const struct figure_column *column[MEASURED + COMPARED];
+};
+
+static void choose_measured(struct figures *f, bool wide)
+{
+    for (uint32_t k = 0; k < MEASURED; k++)
+        if (wide || !measured[k].wide)
+            f->column[f->columns++] = &measured[k];
+}
+
+/* Columns that some result has. */
+static void choose_compared(struct figures *f)
+{
+    for (uint32_t k = 0; k < COMPARED; k++) {
+        bool any = false;
+        for (uint32_t i = 0; i < f->count; i++)
+            any = any || !isnan(compared[k].value(&f->result[i]));
+        if (any)
+            f->column[f->columns++] = &compared[k];
+    }
+}
+
+static void add_row(const struct figures *f, const struct bench_result *r, struct table *t)
+{
+    table_cell(t, "%s", r->mask);
+    table_cell(t, "%u", r->length);
+    table_cell(t, "%s", dtype_name(r->dtype));
+    table_cell(t, r->backward ? "backward" : "forward");
+    table_cell(t, "%s", r->lowering);
+    for (uint32_t k = 0; k < f->columns; k++) {
+        const struct figure_column *c = f->column[k];
+        const double value = c->value(r);
+        const char *mark = c->value == dense_ms && is_extrapolated(r) ? "*" : "";
+        if (isnan(value))
+            table_cell(t, "-");
+        else
+            table_cell(t, "%.*f%s", c->ratio ? 2 : 3, value, c->ratio ? "x" : mark);
+    }
+}
+
+static void print_figures(const struct figures *f, bool wide)
+{
+    struct table t = {0};
+    table_text_column(&t, "mask");
+    table_number_column(&t, "n");
+    table_text_column(&t, "dtype");
+    table_text_column(&t, "pass");
+    table_text_column(&t, "lowering");
+    for (uint32_t k = 0; k < f->columns; k++)
+        table_number_column(&t, f->column[k]->title);
+    for (uint32_t k = 0; k < f->count; k++)
+        add_row(f, &f->result[k], &t);
+    table_print(&t, wide ? 0 : TABLE_WIDTH);
 }
 
 void bench_print_table(const char *device, uint32_t threads, const struct bench_result *result,
-                       uint32_t count)
+                       uint32_t count, bool wide)
 {
-    bool bias = false, dropout = false;
-    int wide = 4, lowering = 8;
-    for (uint32_t k = 0; k < count; k++) {
-        bias = bias || result[k].hard > 0;
-        dropout = dropout || result[k].kept > 0;
-        wide = wider(wide, result[k].mask);
-        lowering = wider(lowering, result[k].lowering);
-    }
+    struct figures f = {result, count, 0, {NULL}}, others = {result, count, 0, {NULL}};
     printf("%s, %u thread%s; milliseconds\n", device, threads, threads == 1 ? "" : "s");
-    printf("%-*s %6s %5s %-8s %-*s %9s %9s %9s %9s %8s %9s %8s %9s", wide, "mask", "n", "dtype",
-           "pass", lowering, "lowering", "median", "p10", "p90", "dense", "speed-up",
-           "predicted", "speed-up", "floor");
-    if (bias)
-        printf(" %9s %8s", "hard", "of hard");
-    printf(dropout ? " %9s %9s\n" : "\n", "undropped", "of that");
-    for (uint32_t k = 0; k < count; k++) {
-        const struct bench_result *r = &result[k];
-        printf("%-*s %6u %5s %-8s %-*s %9.3f %9.3f %9.3f %9.3f%c%7.2fx %9.3f %7.2fx %9.3f",
-               wide, r->mask, r->length, dtype_name(r->dtype),
-               r->backward ? "backward" : "forward", lowering, r->lowering, 1e3 * r->median,
-               1e3 * r->p10, 1e3 * r->p90, 1e3 * r->dense, is_extrapolated(r) ? '*' : ' ',
-               r->dense / r->median, 1e3 * r->predicted, r->dense_predicted / r->predicted,
-               1e3 * r->floor);
-        if (r->hard > 0)
-            printf(" %9.3f %7.2fx", 1e3 * r->hard, r->median / r->hard);
-        if (r->kept > 0)
-            printf(" %9.3f %8.2fx", 1e3 * r->kept, r->median / r->kept);
-        putchar('\n');
+    choose_measured(&f, wide);
+    choose_compared(wide ? &f : &others);
+    print_figures(&f, wide);
+    if (others.columns) {
+        printf("\n");
+        print_figures(&others, false);
     }
     print_extrapolated(result, count);
     printf("%u of %u predictions within 20 %% of the median, %u within 20 %% of the speed-up\n",

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Results of maskc snap, for people and for scripts. */
+#include "tools/common/table.h"
 #include "tools/maskc/command.h"
 #include "tools/maskc/snap/task.h"
 #include <math.h>
@@ -62,7 +63,9 @@ void task_print(const struct task *t)
            bound_tells(t)
                ? "no choice among the candidates of row blocks keeps more in that time"
                : "it says nothing here: it adds up row blocks, and these run side by side");
-    printf("%s: %s; %s\n", t->o->output, snap_kind_names[t->chosen.kind], reason(t));
+    struct text last = {0};
+    text_add(&last, "%s: %s; %s\n", t->o->output, snap_kind_names[t->chosen.kind], reason(t));
+    lines_print(&last, TABLE_WIDTH, 2);
 }
 
 static json_t *list_heads(const struct task *t)
