@@ -9,7 +9,10 @@
 #include <math.h>
 #include <stdlib.h>
 
-enum { KEY_BASE = 1000 }; /* argp's key of row 0: above any character */
+enum {
+    KEY_BASE = 1000,       /* argp's key of row 0: above any character */
+    OPTIONS_UNGROUPED = 10 /* a command with more options lists them by group */
+};
 
 struct input {
     const struct program *program;
@@ -112,22 +115,32 @@ static error_t parse(int key, char *text, struct argp_state *state)
     return key == ARGP_KEY_END ? 0 : ARGP_ERR_UNKNOWN;
 }
 
+static bool is_grouped(const struct program *p, const struct command *c)
+{
+    uint32_t count = 0;
+    for (uint32_t k = 0; k < p->n_rows; k++)
+        count += takes(c, k);
+    return count > OPTIONS_UNGROUPED;
+}
+
 /* The rows that the command takes, under their groups' titles; a group's rows need not be neighbours. Caller
    frees. */
 static struct argp_option *make_table(const struct program *p, const struct command *c)
 {
     struct argp_option *table = memory_new(2 * (size_t)p->n_rows + 1, sizeof *table),
                        *at = table;
+    const bool grouped = is_grouped(p, c);
     uint32_t titled = 1; /* a bit a group; group 0 has no title */
     for (uint32_t k = 0; k < p->n_rows; k++) {
         const struct option_row *r = &p->rows[k];
         if (!takes(c, k))
             continue;
-        if (!(titled >> r->group & 1))
-            *at++ = (struct argp_option){.doc = p->titles[r->group], .group = (int)r->group};
-        titled |= 1u << r->group;
+        const uint32_t group = grouped ? r->group : 0;
+        if (!(titled >> group & 1))
+            *at++ = (struct argp_option){.doc = p->titles[group], .group = (int)group};
+        titled |= 1u << group;
         *at++ =
-            (struct argp_option){r->name, key_of(p, k), r->argument, 0, r->help, (int)r->group};
+            (struct argp_option){r->name, key_of(p, k), r->argument, 0, r->help, (int)group};
     }
     return table;
 }

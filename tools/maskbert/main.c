@@ -188,6 +188,7 @@ static const struct program maskbert = {
     .commands = commands,
     .rows = option_rows,
     .n_rows = OPTION_COUNT,
+    .titles = option_titles,
     .arguments_at = offsetof(struct options, argument),
     .n_arguments_at = offsetof(struct options, n_arguments),
 };

@@ -133,6 +133,7 @@ enum option_id {
 };
 
 extern const struct option_row option_rows[OPTION_COUNT];
+extern const char *const option_titles[];
 
 enum { MAX_ARGUMENTS = 4096 };
 
