@@ -27,15 +27,17 @@ QUICK_CASES = [Case("tiny", None, 3, 16), Case("tiny", "longformer(8,2)", 2, 64)
 
 CONTENDERS = ("ours", "eager sdpa", "eager plain", "compiled sdpa", "compiled plain", "flex")
 COLUMNS = ("case", "dropout", *CONTENDERS, "vs eager", "vs compiled", "vs best", "verified")
+SHORT = ("case", "dropout", "ours", "vs eager", "vs compiled", "vs best", "verified")  # without --wide
 
 
-WIDTHS = {"dropout": 7, **{c: max(10, len(c)) for c in CONTENDERS}, "vs eager": 8, "vs compiled": 11, "vs best": 8}
+WIDTHS = {"dropout": 7, **{c: max(10, len(c)) for c in CONTENDERS}, "vs eager": 8, "vs compiled": 11, "vs best": 8, "verified": 8}
 
 
-def line(cells, cases):
-    width = max(len(c.name()) for c in cases)
-    found = [cells[0].ljust(width), *(c.rjust(WIDTHS[name]) for name, c in zip(COLUMNS[1:-1], cells[1:-1])), cells[-1]]
-    return "  ".join(found).rstrip()
+def line(cells, cases, wide=False):
+    shown = [k for k, name in enumerate(COLUMNS) if wide or name in SHORT]
+    widths = WIDTHS | {"case": max(len(c.name()) for c in cases)}
+    rows = report.terminal.Rows([widths[COLUMNS[k]] for k in shown], [0, len(shown) - 1])
+    return rows.line([cells[k] for k in shown])
 
 
 def row_of(case, cell, o):

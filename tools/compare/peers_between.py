@@ -18,6 +18,7 @@ WARM_TURNS = 2
 FEWEST = 5  # turns, however slow
 WAYS = ("maskc", "sdpa", "addcmul")
 KINDS = ("between", "alone", "cold")
+TABLE = report.terminal.Rows([20, 6, 5, 7, 9, 9, 9, 8], [0, 2, 3])
 FLUSHED = 64 << 20  # bytes
 
 
@@ -97,19 +98,20 @@ def rows_of(options, label, text, table, n, dtype, now):
 
 
 def print_rows(rows, statistic):
-    cells = "".join("".join(f"{1e3 * r[kind][statistic]:9.3f}" for kind in KINDS) + f"{r['ratio']:6.2f} x" for r in rows)
-    print(f"{rows[0]['mask']:20}{rows[0]['length']:6}{rows[0]['dtype']:>7}{cells}", flush=True)
+    for r in rows:
+        times = [f"{1e3 * r[kind][statistic]:.3f}" for kind in KINDS]
+        print(TABLE.line([r["mask"], str(r["length"]), r["dtype"], r["contender"], *times, f"{r['ratio']:.2f} x"]), flush=True)
 
 
 def show(options, header, read):
     """0. read(label, n): (text, table)."""
     now, results = time.process_time if options.clock == "cpu" else time.perf_counter, []
     statistic = f"{options.statistic}_s"
-    print(f"{header['device']}, {header['threads']} threads on {len(header['cpus'])} CPUs; torch {header['torch']}; batch {options.batch}, {options.heads} "
-          f"heads, D={options.head_dim}\nattention between two matrix products and alone, ms; {options.statistic} of up to {options.repeat} turns; "
-          f"{options.clock} clock")
-    print((" " * 33 + "".join(f"{name:>9}" + " " * 26 for name in WAYS)).rstrip())
-    print(f"{'mask':20}{'n':>6}{'dtype':>7}" + ("".join(f"{kind:>9}" for kind in KINDS) + "   ratio") * len(WAYS))
+    print(report.terminal.fold(
+        f"{header['device']}, {header['threads']} threads on {len(header['cpus'])} CPUs; torch {header['torch']}; batch {options.batch}, {options.heads} "
+        f"heads, D={options.head_dim}\nattention between two matrix products and alone, ms; {options.statistic} of up to {options.repeat} turns; "
+        f"{options.clock} clock"))
+    print(TABLE.line(["mask", "n", "dtype", "way", *KINDS, "ratio"]))
     for n in options.length:
         for label in options.masks:
             for dtype in options.dtype:

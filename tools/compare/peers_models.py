@@ -173,13 +173,15 @@ def show_row(row, clock):
     first = {name: c["first_s"] - c["median_s"] for name, c in row["contenders"].items()}
     best = min((name for name in median if name not in ("maskc", "nothing")), key=median.get)
     what = "training step" if row["training"] else "inference"
-    print(f"{row['model']}, n={row['length']}, {row['dtype']}, {what}: " +
-          ", ".join(f"{name} {1e3 * t:.0f}" for name, t in median.items() if name != "nothing") + " ms; without attention "
-          f"{1e3 * median['nothing']:.0f}")
-    print(f"  {median[best] / median['maskc']:.2f} x {best}; ceiling {median[best] / median['nothing']:.2f} x; first call, beyond a later one: " +
-          ", ".join(f"{name} {first[name]:.2f} s" for name in first if name != "nothing"))
+    print(report.terminal.fold(
+        f"{row['model']}, n={row['length']}, {row['dtype']}, {what}: " +
+        ", ".join(f"{name} {1e3 * t:.0f}" for name, t in median.items() if name != "nothing") + " ms; without attention "
+        f"{1e3 * median['nothing']:.0f}"))
+    print(report.terminal.fold(
+        f"  {median[best] / median['maskc']:.2f} x {best}; ceiling {median[best] / median['nothing']:.2f} x; first call, beyond a later one: " +
+        ", ".join(f"{name} {first[name]:.2f} s" for name in first if name != "nothing")))
     for name, reason in row["reasons"].items():
-        print(f"  {name}: {reason}")
+        print(report.terminal.fold(f"  {name}: {reason}"))
     for name, e in row["errors"].items():
         if e > MOST_ERROR[row["dtype"]]:
             print(f"  WRONG: {name} and maskc differ by {e:.1e}")

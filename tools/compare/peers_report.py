@@ -7,10 +7,13 @@ import math
 import os
 import sys
 
+from common import terminal
+
 DENSE = ("sdpa", "sdpa-flash", "sdpa-cudnn")
 COLUMNS = ("mask", "sparsity", "n", "dtype", "pass", "ours", "dense", "sdpa+mask", "flex", "(block)",
            "eager", "vs own", "vs dense", "vs best", "verified")
-WIDTHS = {"sparsity": 8, "n": 6, "dtype": 5, "pass": 7, "ours": 9, "dense": 9, "sdpa+mask": 9,
+SHORT = ("mask", "sparsity", "n", "dtype", "pass", "ours", "dense", "vs own", "vs dense", "vs best", "verified")  # without --wide
+WIDTHS = {"sparsity": 8, "n": 6, "dtype": 5, "pass": 7, "ours": 8, "dense": 8, "sdpa+mask": 9,
           "flex": 9, "(block)": 7, "eager": 9, "vs own": 8, "vs dense": 8, "vs best": 8, "verified": 8}
 LEFT = ("mask", "dtype", "pass", "verified")
 
@@ -75,15 +78,15 @@ def row_of(cell, statistic="median_s"):
 class Table:
     """Printed row by row, as a run may take long."""
 
-    def __init__(self, labels):
-        self.widths = WIDTHS | {"mask": max(map(len, [*labels, "mask"]))}
+    def __init__(self, labels, wide=False):
+        self.columns = COLUMNS if wide else SHORT
+        widths = WIDTHS | {"mask": min(16, max(map(len, [*labels, "mask"])))}
+        self.rows = terminal.Rows([widths[c] for c in self.columns], [k for k, c in enumerate(self.columns) if c in LEFT])
         self.line(dict(zip(COLUMNS, COLUMNS)))
 
     def line(self, row):
         progress("")
-        cells = (row[c].ljust(self.widths[c]) if c in LEFT else row[c].rjust(self.widths[c])
-                 for c in COLUMNS)
-        print("  ".join(cells).rstrip(), flush=True)
+        print(self.rows.line([row[c] for c in self.columns]), flush=True)
 
 
 def print_reasons(results):
@@ -93,7 +96,7 @@ def print_reasons(results):
         if r.get("reason"):
             reasons.setdefault((r["contender"], r["pass"], r["reason"]), set()).add(r["mask"])
     for (contender, direction, reason), masks in reasons.items():
-        print(f"{contender}, {direction} ({len(masks)} masks): {reason}")
+        print(terminal.fold(f"{contender}, {direction} ({len(masks)} masks): {reason}"))
 
 
 def print_builds(results):
@@ -101,12 +104,12 @@ def print_builds(results):
     first = [r["first_s"] for r in results if r["contender"].startswith("flex-") and "first_s" in r]
     ours = [r["build_s"] for r in results if r["contender"] == "ours" and "first_s" in r]
     if first:
-        print(f"not in the times: flex block masks up to {max(builds):.2f} s each, its longest first "
-              f"call (compilation) {max(first):.1f} s")
+        print(terminal.fold(f"not in the times: flex block masks up to {max(builds):.2f} s each, its longest first "
+                            f"call (compilation) {max(first):.1f} s"))
     if ours:
         load = max(r["load_s"] for r in results if r["contender"] == "ours" and "first_s" in r)
-        print(f"not in the times: ours from mask to loaded kernel up to {max(ours):.2f} s, its longest "
-              f"where the code cache was cold; to load a kernel file up to {1e3 * load:.1f} ms")
+        print(terminal.fold(f"not in the times: ours from mask to loaded kernel up to {max(ours):.2f} s, its longest "
+                            f"where the code cache was cold; to load a kernel file up to {1e3 * load:.1f} ms"))
 
 
 def finite(value):

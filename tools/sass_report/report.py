@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The tables of tools/sass."""
 import classes
+from common import terminal
 
 DIGITS = {"slots_per_tensor": 1, "slots_per_entry": 2, "partial_per_entry": 2, "exp2_per_entry": 2,
           "shared_bytes_per_entry": 1}
@@ -59,10 +60,7 @@ def parts_of(kernel):
 
 
 def print_table(head, rows, left=LEFT):
-    widths = [max(len(r[k]) for r in [head, *rows]) for k in range(len(head))]
-    for r in [head, *rows]:
-        cells = [x.ljust(w) if k < left else x.rjust(w) for k, (x, w) in enumerate(zip(r, widths))]
-        print("  ".join(cells).rstrip())
+    print(terminal.table(head, rows, left))
 
 
 def print_figures(kernels):
@@ -85,4 +83,4 @@ def print_report(kernels):
     for k in kernels:
         if not k["loops"]:
             print(f"\n{k['kernel']} ({k['target']}): no loop with tensor instructions")
-    print(NOTES)
+    print(terminal.fold(NOTES, hang=0))

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The tables, as text and as JSON."""
 import bert
+from common import terminal
 import machine
 import published
 import scale
@@ -59,9 +60,7 @@ def record(tokens):
 
 def table(heads, rows):
     """The first column to the left, numbers to the right."""
-    width = [max(len(str(r[k])) for r in [heads, *rows]) for k in range(len(heads))]
-    return "\n".join("  ".join(str(c).ljust(w) if k == 0 else str(c).rjust(w) for k, (c, w) in enumerate(zip(r, width))).rstrip()
-                     for r in [heads, *rows])
+    return terminal.table(heads, rows)
 
 
 def title(r):
@@ -110,7 +109,7 @@ def checks_text(c):
 
 def text(r, kernels):
     made = ["Model, not measured: one GPU and what links add, from counted FLOPs and bytes and the rates below.",
-            "\n".join(f"{name:<14}{what}" for name, what in r["assumptions"])]
+            "\n".join(terminal.fold(f"{name:<14}{what}", hang=14) for name, what in r["assumptions"])]
     if kernels:
         made += [step_text(x) for x in r["steps"]]
     made += ["Where a step's time goes:\n" + causes_text(r["steps"]),
@@ -118,4 +117,4 @@ def text(r, kernels):
              "Smallest accumulation for 95 % efficiency, without and with overlap. ms of a step that ZeRO-1 saves on so many GPUs (below 0: it costs), and with\n"
              "values gathered in bf16; GB of each GPU's memory that it saves:\n" + pays_text(r["scale"]),
              checks_text(r["checks"])]
-    return "\n\n".join(made)
+    return terminal.fold("\n\n".join(made), hang=0)

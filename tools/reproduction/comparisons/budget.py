@@ -52,7 +52,7 @@ def describe(c, variants, left):
         seeds = sum(t.name == task.name for _, t in kept)
         dev = c.dev.get(task.name)
         lines.append(f"  {task.name:12} {len(variants):3} masks x {seeds} of {c.s.seeds} seeds, {dev if dev is not None else 'all'} examples of dev, "
-                     f"about {c.seconds(task):.0f} s a cell" + ("" if seeds else ": left out, there is no time"))
+                     f"about {c.seconds(task):.0f} s a cell" + ("" if seeds else ": no time left"))
     over = sum(seconds_of(c, variants, b) for b in kept) - left
     if over > 0:
         lines.append(f"  about {over / 60:.1f} minutes more than there are; no mask is left out: the same command goes on")
