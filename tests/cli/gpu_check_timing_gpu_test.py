@@ -17,7 +17,7 @@ import unittest.mock
 
 sys.dont_write_bytecode = True
 ROOT = pathlib.Path(__file__).resolve().parents[2]
-sys.path[:0] = [str(ROOT / folder) for folder in ("tools/compare", "tests/support")]
+sys.path[:0] = [str(ROOT / folder) for folder in ("tools", "tools/compare", "tests/support")]
 if not importlib.util.find_spec("torch") or not importlib.util.find_spec("numpy"):
     print("skipped: this python has no torch or no numpy")
     sys.exit(77)

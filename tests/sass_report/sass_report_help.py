@@ -7,7 +7,7 @@ import subprocess
 import sys
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
-sys.path[:0] = [str(ROOT / "tools/sass_report"), str(ROOT / "tests/support")]
+sys.path[:0] = [str(ROOT / "tools/sass_report"), str(ROOT / "tools"), str(ROOT / "tests/support")]
 import disassembly  # noqa: E402
 
 BUDGETS = ROOT / "tools/sass_report/budgets.txt"

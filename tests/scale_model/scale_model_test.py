@@ -11,8 +11,7 @@ import unittest
 
 sys.dont_write_bytecode = True
 ROOT = pathlib.Path(__file__).resolve().parents[2]
-sys.path.insert(0, str(ROOT / "tools/scale_model"))
-sys.path.insert(0, str(ROOT / "tests/support"))
+sys.path[:0] = [str(ROOT / "tools/scale_model"), str(ROOT / "tools"), str(ROOT / "tests/support")]
 import attention  # noqa: E402
 import bert  # noqa: E402
 import cmocka_count  # noqa: E402
