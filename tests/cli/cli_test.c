@@ -13,9 +13,9 @@
 static void test_help(void **state)
 {
     (void)state;
-    static const char *const command[] = {"show",    "make",  "plan",    "emit",
-                                          "compile", "info",  "verify",  "run",
-                                          "bench",   "cache", "devices", "gallery"};
+    static const char *const command[] = {"show",    "make",    "plan",   "emit",  "compile",
+                                          "info",    "verify",  "run",    "bench", "cache",
+                                          "devices", "gallery", "support"};
     shell_says("", "Usage: maskc COMMAND");
     shell_says("--version", "maskc 0.");
     for (size_t k = 0; k < sizeof command / sizeof *command; k++) {

@@ -23,6 +23,7 @@ int command_bench(const struct options *o);
 int command_calibrate(const struct options *o);
 int command_cache(const struct options *o);
 int command_devices(const struct options *o);
+int command_support(const struct options *o);
 
 /* Prints "maskc: TEXT" to stderr and returns the exit code of the error's kind. */
 int command_fail(const struct error *e);

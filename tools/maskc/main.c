@@ -70,6 +70,9 @@ static const struct command commands[] = {
      "(or cuda:1) measures a GPU, in seconds once its kernels are compiled; plans for its own target then use that.",
      O(BIAS) | O(DEVICE) | O(SECONDS) | O(JSON) | O(TABLE), 0, 0, command_calibrate},
     {"cache", "list|clear", "compiled code that is kept", NULL, 0, 1, 1, command_cache},
+    {"support", "", "which kernels exist for which target, type and feature, and where they have run",
+     "Asks the code that `plan` and `compile` ask. gen/SUPPORT.md is the table of --markdown, with what its words mean.",
+     O(MARKDOWN) | O(JSON), 0, 0, command_support},
     {"devices", "", "what this machine can run and compile for", NULL, 0, 0, 0, command_devices},
     {0},
 };

@@ -152,6 +152,7 @@ const struct option_row option_rows[OPTION_COUNT] = {
     [OPTION_SECONDS_EACH] = {"seconds", 0, "S", "How long to measure each mask, dtype and pass (default 1)", GROUP_LAUNCH, VALUE_REAL, AT(seconds)},
     [OPTION_MEASURE_PLANS] = {"measure-plans", 0, "K", "First time the K best predicted plans (at most 8), interleaved, bench the fastest and store it for --measured", GROUP_KERNEL, VALUE_COUNT, AT(measure_plans)},
     [OPTION_MEASURED]  = {"measured", 0, 0, "Take the plan that bench --measure-plans found fastest here, where there is one", GROUP_KERNEL, VALUE_FLAG, AT(measured)},
+    [OPTION_MARKDOWN]  = {"markdown", 0, 0, "A table in Markdown, a column for each feature", GROUP_OUTPUT, VALUE_FLAG, AT(markdown)},
     [OPTION_TABLE]     = {"table", 0, 0, "Rows for the table of machines (gen/cost/machines.c)", GROUP_OUTPUT, VALUE_FLAG, AT(table)},
     [OPTION_PLOT]      = {"plot", 0, "FIGURE", "Draw the times, .pdf, .svg or .png", GROUP_OUTPUT, VALUE_TEXT, AT(plot)},
     [OPTION_COLUMNS]   = {"columns", 0, "N", "Width of the figure: 1 column of a paper (3.3 in) or 2 (6.9 in, default)", GROUP_OUTPUT, VALUE_COUNT, AT(columns)},

@@ -74,6 +74,7 @@ enum option_id {
     OPTION_PLOT,
     OPTION_COLUMNS,
     OPTION_TABLE,
+    OPTION_MARKDOWN,
     OPTION_SECONDS,
     OPTION_SECONDS_EACH,
     OPTION_MEASURE_PLANS, /* --measure-plans K, of bench */
@@ -140,7 +141,7 @@ struct options {
     const char *output, *plot;
     bool wide;
     uint32_t columns;
-    bool json, table;
+    bool json, table, markdown;
     uint32_t measure_plans;
     bool measured;
 };
