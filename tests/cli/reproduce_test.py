@@ -326,6 +326,15 @@ class FilesTest(toy.Scratch):
         self.assertEqual(learned.options("dam-u-1e-1", 5)[1][:2], ["--learn-mask", "dam-u"])
         self.assertEqual(learned.options("p-2", 5), ("p", ["--learn-mask", "p", "--mask-scale", "10"], 7))
 
+    def test_the_page_opens_with_the_verdicts_by_paper(self):
+        verdicts = [{"paper": "SparseBERT 3.2", "claim": "A", "measured": "", "verdict": claims.AGREES},
+                    {"paper": "SparseBERT Table 3", "claim": "B", "measured": "", "verdict": claims.DIFFERS},
+                    {"paper": "maskc, of its own", "claim": "C", "measured": "", "verdict": claims.OPEN}]
+        text = page.opening(verdicts, "2x4x6", 8)
+        self.assertIn("| SparseBERT | 2 | 1 | 1 | 0 |\n| maskc | 1 | 0 | 0 | 1 |\n", text)
+        self.assertIn('Claims that do not agree: "B" (SparseBERT Table 3).', text)
+        self.assertIn("No claim disagrees.", page.opening(verdicts[:1], "2x4x6", 8))
+
     def test_distances_are_counted_in_groups(self):
         self.assertEqual([learned.groups(d) for d in ([], [4], [1, 2, 3], [1, 3, 4, 9])], [0, 1, 1, 3])
         self.assertIn("2 of the 3 heads", page.grouped([[], [1, 2, 3], [1, 3, 4, 9]], [[1, 2, 3], [1, 3, 4, 9]]))

@@ -1,5 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The page: each claim of the papers beside what was measured, and how."""
+import re
+
 import learned
 import longer
 import pictures
@@ -7,20 +9,23 @@ import rows
 import table
 from claims import AGREES, DIFFERS, OPEN, TIMES
 
-HEAD = """\
-# Reproduction: what the papers claim, measured here
+HEAD = "# Reproduction: what the papers claim, measured here\n"
 
-This page was written by `tools/reproduce dam` from its results; nothing in it is written by hand. The same command on another machine,
-with more time, writes another one:
+OPENING = """
+The papers train BERT-base for days and judge by tasks (GLUE, SQuAD). Here a BERT of {size} (layers x hidden size x heads, n = {n}) trains for minutes and is judged
+by the loss of masked words in held-out text. A verdict is about this model at this size, and no more. {differing}
+[Comparisons on tasks](reproduction/tasks.md) are on a page of their own. SparseBERT is Shi et al. 2021, "SparseBERT: Rethinking the Importance Analysis in
+Self-attention"; BlockBERT is Qiu et al. 2020.
+"""
+
+MADE = """
+## How this page was made
+
+`tools/reproduce dam` wrote it from its results; nothing in it is written by hand. The same command on another machine, with more time, writes another one:
 
 ```
 tools/reproduce dam --minutes 60 -o DIR --page model/REPRODUCTION.md
 ```
-
-SparseBERT: Shi et al. 2021, "SparseBERT: Rethinking the Importance Analysis in Self-attention". BlockBERT: Qiu et al. 2020. Both train
-BERT-base for days and judge by tasks (GLUE, SQuAD). Here a BERT of {size} (layers x hidden size x heads, n = {n}) trains for minutes and is
-judged by the loss of masked words in held-out text. So a verdict below is about this model at this size, and no more.
-[Comparisons on tasks](reproduction/tasks.md) are on a page of their own.
 """
 
 METHOD = """
@@ -32,7 +37,7 @@ METHOD = """
 - **Learning.** {learning}
 - **Rows.** Each mask takes the dense one's place in the dense model, which trains on for {row_steps} steps ({row_tokens:,} tokens, rate 5e-4), and is then
   judged. The papers pre-train each mask from the start; here all start from the same model, so that minutes suffice.
-- **Objective.** Masked words alone (15 %), full sentences, AdamW, no dropout, {dtype}, batches of {batch} sequences, seeds from {seed} on; what
+- **Objective.** Masked words only (15 %), full sentences, AdamW, no dropout, {dtype}, batches of {batch} sequences, seeds from {seed} on; what
   goes on from a run sees the samples in another order.
 - **Chance.** {noise}
 - **Plateau.** Without a key at all the loss is {reference:.3f} nats ({whence}; it is below the unigram entropy as a tenth of the
@@ -45,23 +50,33 @@ METHOD = """
 
 
 def compose(s, g, verdicts, left_out, made):
-    parts = [HEAD.format(size=s.size, n=s.length), summary(verdicts, g), claims_table(verdicts)]
+    parts = [HEAD, opening(verdicts, s.size, s.length), unfinished(g), claims_table(verdicts)]
     if g["samples"] and g["plan"]:
         parts.append(METHOD.format(**facts(s, g)))
     if g["runs"]:
         parts.append(learned_section(g))
-    parts += [figures(made), cost_section(g), table_section(g), left_section(left_out)]
+    parts += [figures(made), cost_section(g), table_section(g), left_section(left_out), MADE]
     return "\n".join(p.strip("\n") + "\n" for p in parts if p)
 
 
-def summary(verdicts, g):
-    counts = {v: sum(c["verdict"] == v for c in verdicts) for v in (AGREES, DIFFERS, OPEN)}
-    text = f"\n{counts[AGREES]} of {len(verdicts)} claims agree with what was measured, {counts[DIFFERS]} do not, of {counts[OPEN]} nothing can be said.\n"
+def opening(verdicts, size, n):
+    """One table and one paragraph: verdicts by paper, and the claims that do not agree."""
+    papers = {}
+    for c in verdicts:
+        papers.setdefault(re.split("[ ,]", c["paper"])[0], []).append(c["verdict"])
+    lines = ["| claims of | all | agree | do not agree | cannot be said |", "| --- | --- | --- | --- | --- |"]
+    lines += [f"| {name} | {len(found)} | " + " | ".join(str(found.count(v)) for v in (AGREES, DIFFERS, OPEN)) + " |" for name, found in papers.items()]
+    differing = [f"\"{c['claim']}\" ({c['paper']})" for c in verdicts if c["verdict"] == DIFFERS]
+    text = "Claims that do not agree: " + "; ".join(differing) + "." if differing else "No claim disagrees."
+    return "\n".join(lines) + "\n" + OPENING.format(size=size, n=n, differing=text)
+
+
+def unfinished(g):
     if not g["dense"]:
-        text += "\n**The dense model is not done.** Nothing is claimed of masks.\n"
-    elif g["dense"]["plateau"]:
-        text += "\n**The dense model sits on the plateau**: it trained too little for attention to matter, as its loss is near that of the row without any key. Nothing is claimed of masks.\n"
-    return text
+        return "**The dense model is not done.** Nothing is claimed of masks."
+    if g["dense"]["plateau"]:
+        return "**The dense model sits on the plateau**: it trained too little for attention to matter, as its loss is near that of the row without any key. Nothing is claimed of masks."
+    return ""
 
 
 def claims_table(verdicts):
