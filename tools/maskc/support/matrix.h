@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Which kernels compute what: kernel families x targets x types x passes x features. A cell is a command line of `plan`:
+/* Table of what kernels compute: kernel families x targets x types x passes x features. A cell is a command line of `plan`:
    its request is made, checked and offered to the families as there. */
 #pragma once
 #include "gen/family/family.h"
@@ -40,7 +40,7 @@ struct support_row {
     struct support_cell cell[SUPPORT_FEATURES_MOST];
 };
 
-/* Where kernels have run on hardware, held to float64; all others have run in emulation. */
+/* Hardware that kernels have run on, checked against float64. All others have run in emulation only. */
 struct support_evidence {
     const char *targets[SUPPORT_TARGETS_MOST]; /* up to a null */
     const char *families[SUPPORT_FAMILIES_MOST];
