@@ -80,7 +80,7 @@ class CommandsTest(unittest.TestCase):
         self.folder = pathlib.Path(folder.name)
 
     def run_line(self, line, shell=""):
-        """What a line for the shell prints; None where this machine cannot."""
+        """Output of a line for the shell; None where this machine cannot run it."""
         programs = f"maskc() {{ {shlex.quote(MASKC)} \"$@\"; }}; maskbert() {{ {shlex.quote(MASKBERT)} \"$@\"; }}\n"
         r = subprocess.run(["bash", "-ec", programs + shell + "\n" + line], cwd=self.folder, capture_output=True, text=True, check=False)
         if r.returncode == 3:
