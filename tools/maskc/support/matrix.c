@@ -8,21 +8,21 @@
 
 /* clang-format off */
 const struct support_feature support_features[] = {
-    {"softmax", "", {0}, 0, false},
-    {"sparsegen", "--transform sparsegen=-4", {.transform = "sparsegen=-4"}, 0, false},
-    {"dropout", "--dropout", {.with_dropout = true}, 0, false},
-    {"soft bias", "--soft bias", {.bias = "bias"}, 0, false},
-    {"soft scale", "--soft scale", {.bias = "scale"}, 0, false},
-    {"key heads", "--kv-heads 1", {.kv_heads = 1}, 0, false},
-    {"key length", "", {0}, 0, true},
-    {"soft + key length", "--soft bias", {.bias = "bias"}, 0, true},
-    {"D = 16", "--head-dim 16", {.head_dim = 16}, 0, false},
-    {"D = 128", "--head-dim 128", {.head_dim = 128}, 0, false},
-    {"D = 256", "--head-dim 256", {.head_dim = 256}, 0, false},
-    {"n = 128", "", {0}, 128, false},
-    {"n = 512", "", {0}, 512, false},
-    {"n = 8192", "", {0}, 8192, false},
-    {0},
+    {.name = "softmax", .option = ""},
+    {.name = "sparsegen", .option = "--transform sparsegen=-4", .options.transform = "sparsegen=-4"},
+    {.name = "dropout", .option = "--dropout", .options.with_dropout = true},
+    {.name = "soft bias", .option = "--soft bias", .options.bias = "bias"},
+    {.name = "soft scale", .option = "--soft scale", .options.bias = "scale"},
+    {.name = "key heads", .option = "--kv-heads 1", .options.kv_heads = 1},
+    {.name = "key length", .option = "", .longer_keys = true},
+    {.name = "soft + key length", .option = "--soft bias", .options.bias = "bias", .longer_keys = true},
+    {.name = "D = 16", .option = "--head-dim 16", .options.head_dim = 16},
+    {.name = "D = 128", .option = "--head-dim 128", .options.head_dim = 128},
+    {.name = "D = 256", .option = "--head-dim 256", .options.head_dim = 256},
+    {.name = "n = 128", .option = "", .length = 128},
+    {.name = "n = 512", .option = "", .length = 512},
+    {.name = "n = 8192", .option = "", .length = 8192},
+    {.name = NULL},
 };
 
 const struct support_evidence support_evidence[] = {
@@ -33,7 +33,7 @@ const struct support_evidence support_evidence[] = {
      "Intel Sapphire Rapids; tests on other CPUs execute the tile instructions in software"},
     {{"sm_90a"}, {"cuda_simt"}, DTYPE(F32), "NVIDIA H100, revision b84ec2a"},
     {{"sm_90a"}, {"cuda_resident", "cuda_tiled"}, MATRIX_TYPES, "NVIDIA H100, revision b84ec2a"},
-    {0},
+    {.where = NULL},
 };
 /* clang-format on */
 
