@@ -19,7 +19,7 @@ ROOT = pathlib.Path(__file__).resolve().parents[3]
 sys.path.insert(0, str(ROOT / "tests/support"))
 import cmocka_count  # noqa: E402
 
-MASKBERT, MASKC = sys.argv.pop(), sys.argv.pop()
+MASKBERT, MASKC = (name if name == "-" else str(pathlib.Path(name).resolve()) for name in (sys.argv.pop(), sys.argv.pop()))
 PAGES = sorted(p for p in ROOT.rglob("*.md") if not any(part.startswith(("build", ".")) for part in p.relative_to(ROOT).parts))
 
 
