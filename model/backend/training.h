@@ -66,6 +66,13 @@ struct training_backend {
     int (*array_is_finite)(struct backend_state *s, const float *from, uint64_t count,
                            bool *ret, struct error *e);
 
+    /* ---- for libraries that work in the device's memory, as NCCL does; null: none can ---- */
+    /* Makes the device the calling thread's until leave(). *ret_stream: the stream of all work on arrays. */
+    int (*enter)(struct backend_state *s, void **ret_stream, struct error *e);
+    void (*leave)(struct backend_state *s);
+    /* *ret: the stream has no work left. Does not wait. */
+    int (*is_idle)(struct backend_state *s, bool *ret, struct error *e);
+
     /* ---- optimiser, over the pieces of a state ---- */
     /* Sums of squares and norms of pieces are taken in a fixed order: the same bits for any number of threads. */
     int (*gradient_norm)(const struct train_state *s, uint32_t threads, double *ret,

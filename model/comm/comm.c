@@ -24,43 +24,53 @@ static int share_error(const struct comm *c, uint32_t from, struct error *e)
     return error_set(e, (enum error_kind)m.kind, "%s", m.text);
 }
 
-/* Counts the ranks that failed, and finds the first of them. */
-static int count_failures(const struct comm *c, int result, uint32_t *ret_count,
-                          uint32_t *ret_first, struct error *e)
+/* The worst of the ranks: how many are as bad, and the first of them. */
+struct worst {
+    uint64_t severity;
+    uint32_t count, first;
+};
+
+static int find_worst(const struct comm *c, uint32_t severity, struct worst *ret,
+                      struct error *e)
 {
-    uint64_t *failed = memory_new(c->size, sizeof *failed);
+    uint64_t *each = memory_new(c->size, sizeof *each);
     struct error of_comm = {0};
-    failed[c->rank] = result < 0;
-    int r = c->sum_u64(c, failed, c->size, &of_comm);
+    each[c->rank] = severity;
+    int r = c->sum_u64(c, each, c->size, &of_comm);
     if (r < 0)
         *e = of_comm;
-    *ret_count = 0;
-    for (uint32_t k = c->size; k-- > 0;)
-        if (failed[k]) {
-            *ret_first = k;
-            ++*ret_count;
-        }
-    free(failed);
+    *ret = (struct worst){0};
+    for (uint32_t k = 0; k < c->size; k++) {
+        if (each[k] > ret->severity)
+            *ret = (struct worst){each[k], 0, k};
+        ret->count += each[k] == ret->severity;
+    }
+    free(each);
     return r;
+}
+
+int comm_agree_worst(const struct comm *c, uint32_t severity, struct error *e)
+{
+    struct worst w;
+    struct error ignored = {0};
+    e = e ? e : &ignored;
+    if (c->size == 1)
+        return severity ? -1 : 0;
+    if (find_worst(c, severity, &w, e) < 0)
+        return -1;
+    if (!w.severity)
+        return 0;
+    share_error(c, w.first, e);
+    if (w.count < c->size) {
+        error_prefix(e, "rank %u", w.first);
+        e->kind = ERROR_FALSE;
+    }
+    return -1;
 }
 
 int comm_agree(const struct comm *c, int result, struct error *e)
 {
-    uint32_t count, first = 0;
-    struct error ignored = {0};
-    e = e ? e : &ignored;
-    if (c->size == 1)
-        return result;
-    if (count_failures(c, result, &count, &first, e) < 0)
-        return -1;
-    if (!count)
-        return 0;
-    share_error(c, first, e);
-    if (count < c->size) {
-        error_prefix(e, "rank %u", first);
-        e->kind = ERROR_FALSE;
-    }
-    return -1;
+    return comm_agree_worst(c, result < 0, e);
 }
 
 int comm_follow(const struct comm *c, int result, struct error *e)

@@ -26,6 +26,10 @@ struct comm {
     int (*sum_u64)(const struct comm *c, uint64_t *x, uint64_t count, struct error *e);
     /* Null: the implementation cannot. */
     int (*exchange)(const struct comm *c, const struct comm_move *m, struct error *e);
+    /* The same in the memory of a training device (model/comm/nccl/); null: such arrays go by way of the host. All ranks
+       call move_array() together, also those that move nothing. */
+    int (*sum_array)(const struct comm *c, float *x, uint64_t count, struct error *e);
+    int (*move_array)(const struct comm *c, const struct comm_move *m, struct error *e);
     /* The last call, or null. Waits for the other ranks unless the run failed on some of them only. */
     void (*close)(const struct comm *c);
 };
@@ -38,6 +42,8 @@ enum { COMM_BUCKET = 1 << 22 };
 /* A barrier that hands on failure: with a result below 0 on any rank all return -1 with the same *e. Where all ranks
    failed it is that of rank 0; else that of the first one that did, "rank 1: ..", and of kind ERROR_FALSE. */
 int comm_agree(const struct comm *c, int result, struct error *e);
+/* The same by severity: where one is above 0 all return -1 with the *e of the first rank whose severity is the highest. */
+int comm_agree_worst(const struct comm *c, uint32_t severity, struct error *e);
 /* The same for work that only rank 0 does. Bad input stays ERROR_INPUT, without the rank. */
 int comm_follow(const struct comm *c, int result, struct error *e);
 /* Rank 0's text, which the caller frees, on each rank; text: null on the others. Null with *e set. */

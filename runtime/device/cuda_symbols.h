@@ -24,6 +24,7 @@ enum {
     CU_JIT_ERROR_LOG_BUFFER = 5,
     CU_JIT_ERROR_LOG_BUFFER_SIZE_BYTES = 6,
     CU_NOT_FOUND = 500, /* a result */
+    CU_NOT_READY = 600, /* a result */
     CU_TENSOR_MAP_FLOAT16 = 6,
     CU_TENSOR_MAP_BFLOAT16 = 9,
     CU_TENSOR_MAP_INTERLEAVE_NONE = 0,
@@ -74,6 +75,7 @@ enum {
     S(cuStreamCreate, (struct cu_stream **stream, unsigned flags))                             \
     S(cuStreamDestroy_v2, (struct cu_stream *stream))                                          \
     S(cuStreamSynchronize, (struct cu_stream *stream))                                         \
+    S(cuStreamQuery, (struct cu_stream *stream))                                               \
     S(cuStreamBeginCapture_v2, (struct cu_stream *stream, int mode))                           \
     S(cuStreamEndCapture, (struct cu_stream *stream, struct cu_graph **graph))                 \
     S(cuGraphInstantiateWithFlags, (struct cu_graph_exec **exec, struct cu_graph *graph,       \

@@ -265,6 +265,12 @@ FAKE(cuStreamSynchronize, struct cu_stream *stream)
     return fail(stream && stream->capture ? CAPTURE_UNSUPPORTED : 0);
 }
 
+FAKE(cuStreamQuery, struct cu_stream *stream)
+{
+    INSIDE;
+    return fail(stream && stream->capture ? CAPTURE_UNSUPPORTED : 0);
+}
+
 FAKE(cuStreamBeginCapture_v2, struct cu_stream *stream, int mode)
 {
     INSIDE;

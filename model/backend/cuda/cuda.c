@@ -173,6 +173,27 @@ static int wait(const struct gpu *g, struct gpu_stream *s, struct error *e)
     return r;
 }
 
+static int enter(const struct gpu *g, struct error *e)
+{
+    return cuda_enter(&g->context, e);
+}
+
+static void leave(const struct gpu *g)
+{
+    (void)g;
+    cuda_leave();
+}
+
+static int is_idle(const struct gpu *g, struct gpu_stream *s, bool *ret, struct error *e)
+{
+    if (cuda_enter(&g->context, e) < 0)
+        return -1;
+    const int state = cuda_driver()->cuStreamQuery(s->handle);
+    cuda_leave();
+    *ret = state == 0;
+    return state == CU_NOT_READY ? 0 : cuda_check(state, "cuStreamQuery", e);
+}
+
 /* ---- work ---- */
 
 static int product(const struct gpu *g, struct gpu_stream *s, const struct gpu_product *p,
@@ -295,6 +316,9 @@ const struct gpu_driver gpu_driver_cuda = {
     .send = send,
     .fetch = fetch,
     .wait = wait,
+    .is_idle = is_idle,
+    .enter = enter,
+    .leave = leave,
     .product = product,
     .run_op = run_op,
     .weight_gradient = weight_gradient,

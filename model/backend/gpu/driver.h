@@ -60,6 +60,11 @@ struct gpu_driver {
     int (*fetch)(const struct gpu *g, struct gpu_stream *s, void *to, const void *from,
                  uint64_t bytes, struct error *e);
     int (*wait)(const struct gpu *g, struct gpu_stream *s, struct error *e);
+    /* *ret: the stream has no work left. */
+    int (*is_idle)(const struct gpu *g, struct gpu_stream *s, bool *ret, struct error *e);
+    /* Makes the GPU the calling thread's until leave(), for libraries beside the driver. Null: nothing to do. */
+    int (*enter)(const struct gpu *g, struct error *e);
+    void (*leave)(const struct gpu *g);
 
     /* *ret_fused: bias and activation were done. */
     int (*product)(const struct gpu *g, struct gpu_stream *s, const struct gpu_product *p,

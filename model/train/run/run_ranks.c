@@ -3,7 +3,9 @@
 #include "masks/base/hash.h"
 #include "masks/base/memory.h"
 #include "model/backend/mirror.h"
+#include "model/comm/nccl/nccl.h"
 #include <stdlib.h>
+#include <string.h>
 #include <sys/stat.h>
 
 const struct comm *run_comm(const struct run *r)
@@ -86,6 +88,32 @@ int run_ranks_check(const struct run *r, struct error *e)
                           k);
     free(hash);
     return result;
+}
+
+/* ---- GPUs ---- */
+
+/* The emulated device has a mock of NCCL in the tests only: the library reads a GPU's memory. */
+static int check_device(const struct run *r, struct error *e)
+{
+    return strcmp(r->engine->device, "emulated") != 0 || getenv("MASKC_NCCL")
+               ? 0
+               : error_set(e, ERROR_UNAVAILABLE,
+                           "--device emulated: NCCL needs GPUs; several ranks train there, or "
+                           "on CPUs (--device cpu)");
+}
+
+int run_ranks_use_nccl(struct run *r, struct error *e)
+{
+    const struct comm *c = run_comm(r);
+    if (!strcmp(r->engine->device, "cpu") || (c->size == 1 && !r->options.nccl_alone))
+        return 0;
+    if (check_device(r, e) < 0)
+        return -1;
+    r->nccl = comm_nccl(c, &r->state->device, NCCL_SECONDS, e);
+    if (!r->nccl)
+        return -1;
+    r->options.comm = r->trainer.comm = r->nccl;
+    return 0;
 }
 
 /* ---- time ---- */

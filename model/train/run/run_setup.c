@@ -226,7 +226,7 @@ static int begin_new(struct run *r, struct error *e)
     if (comm_agree(c, run_data_open(r, r->options.model, e), e) < 0 ||
         comm_follow(c, begin_folder(r, e), e) < 0 || make_json(r, false, e) < 0 ||
         comm_follow(c, write_model(r, e), e) < 0 ||
-        comm_agree(c, make_ready(r, &none, e), e) < 0)
+        comm_agree(c, make_ready(r, &none, e), e) < 0 || run_ranks_use_nccl(r, e) < 0)
         return -1;
     return publish(r, e);
 }
@@ -270,18 +270,7 @@ static int begin_again(struct run *r, struct error *e)
     int result = comm_agree(c, make_ready(r, &s, e), e);
     snapshot_close(&s);
     r->resumed = true;
-    return result;
-}
-
-/* Ranks send their sums by way of the host and have not been tried with devices of their own. */
-static int check_device(const struct run_options *o, struct error *e)
-{
-    const bool cpu = !o->device || !strcmp(o->device, "cpu");
-    return cpu || !o->comm || o->comm->size == 1
-               ? 0
-               : error_set(e, ERROR_UNAVAILABLE,
-                           "--device %s: several ranks train on CPUs alone (--device cpu)",
-                           o->device);
+    return result < 0 ? -1 : run_ranks_use_nccl(r, e);
 }
 
 int run_setup(const struct run_options *o, const struct run_watch *w, struct run *ret,
@@ -289,7 +278,7 @@ int run_setup(const struct run_options *o, const struct run_watch *w, struct run
 {
     bool again;
     *ret = (struct run){.options = *o, .watch = w, .log.fd = -1};
-    int r = check_device(o, e) < 0 ? -1 : run_ranks_go_on(ret, &again, e);
+    int r = run_ranks_go_on(ret, &again, e);
     if (r == 0)
         r = again ? begin_again(ret, e) : begin_new(ret, e);
     tell(ret, NULL);
@@ -300,6 +289,8 @@ void run_finish(struct run *r)
 {
     run_log_close(&r->log);
     trainer_finish(&r->trainer);
+    if (r->nccl)
+        r->nccl->close(r->nccl);
     engine_workspace_finish(&r->workspace);
     train_state_destroy(r->state);
     learner_destroy(r->learner);

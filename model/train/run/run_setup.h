@@ -15,6 +15,8 @@ struct run {
     struct engine *engine;
     struct train_state *state;
     struct learner *learner; /* null: the mask is fixed */
+    const struct comm
+        *nccl; /* the ranks of options.comm in a run on GPUs; null: another run's */
     struct trainer trainer;
     struct engine_workspace workspace; /* of predictions on the dev file */
     struct run_log log;

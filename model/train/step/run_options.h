@@ -48,6 +48,7 @@ struct run_options {
     const char *save_gradients;
     const struct comm *comm;       /* null: one rank */
     bool zero;                     /* ranks share the moments: model/train/step/shards.h */
+    bool nccl_alone;               /* of one rank: its sums go through NCCL nevertheless */
     bool launched;                 /* by a launcher of ranks, be it one */
     const char *device;            /* null: the CPU */
     const struct backend *backend; /* engine_options.backend */

@@ -45,6 +45,12 @@ static uint64_t left(uint64_t count, uint64_t at)
     return at >= count ? 0 : count - at < COMM_BUCKET ? count - at : COMM_BUCKET;
 }
 
+/* True if ranks move arrays by way of copies on the host. */
+static bool is_far(const struct comm *c, const struct train_state *s, float *array)
+{
+    return !c->move_array && !s->device.does->array_host(s->device.state, array);
+}
+
 /* Arrays that the host cannot reach go through copies [2][COMM_BUCKET]. */
 static int move_bucket(const struct comm *c, const struct training_device *d,
                        const struct comm_move *m, uint64_t at, float *copies, struct error *e)
@@ -70,6 +76,8 @@ static int move_bucket(const struct comm *c, const struct training_device *d,
 static int move(const struct comm *c, const struct training_device *d,
                 const struct comm_move *m, bool far, struct error *e)
 {
+    if (c->move_array)
+        return c->move_array(c, m, e);
     float *copies = far ? memory_new((size_t)2 * COMM_BUCKET, sizeof *copies) : NULL;
     const uint64_t most = m->sent_count > m->received_count ? m->sent_count : m->received_count;
     int r = 0;
@@ -82,7 +90,7 @@ static int move(const struct comm *c, const struct training_device *d,
 int shards_gather(const struct comm *c, const struct train_state *s, bool whole_pieces,
                   struct error *e)
 {
-    const bool far = !s->device.does->array_host(s->device.state, s->value);
+    const bool far = is_far(c, s, s->value);
     for (uint32_t step = 1; step < c->size; step++) {
         const uint32_t to = (c->rank + step) % c->size,
                        from = (c->rank + c->size - step) % c->size;
@@ -115,16 +123,16 @@ static int copy_own(const struct train_state *s, float *to, const float *from, s
 static int collect(const struct comm *c, const struct train_state *s, bool whole_pieces,
                    float *all, float *own, struct error *e)
 {
-    const bool far = !s->device.does->array_host(s->device.state, own);
-    if (c->rank) {
-        const struct comm_move m = {0, c->size, own, NULL, s->moments.count, 0};
-        return move(c, &s->device, &m, far, e);
-    }
-    if (copy_own(s, all, own, e) < 0)
+    const bool far = is_far(c, s, own);
+    const bool first = c->rank == 0;
+    if (first && copy_own(s, all, own, e) < 0)
         return -1;
     for (uint32_t k = 1; k < c->size; k++) {
         const struct span his = shard_of(s, whole_pieces, k, c->size);
-        const struct comm_move m = {c->size, k, NULL, all + his.first, 0, his.count};
+        const bool sends = c->rank == k;
+        const struct comm_move m = {
+            sends ? 0 : c->size,   first ? k : c->size,  own, first ? all + his.first : NULL,
+            sends ? his.count : 0, first ? his.count : 0};
         if (move(c, &s->device, &m, far, e) < 0)
             return -1;
     }

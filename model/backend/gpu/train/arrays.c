@@ -67,6 +67,25 @@ static int drain(struct backend_state *s, float *to, float *from, uint64_t count
     return run(s, TRAIN_OP_ADD, &(struct train_args){.count = count, .x = from, .y = to}, e);
 }
 
+/* ---- for other libraries ---- */
+
+static int enter(struct backend_state *s, void **ret_stream, struct error *e)
+{
+    *ret_stream = s->stream.handle;
+    return s->driver->enter ? s->driver->enter(s->gpu, e) : 0;
+}
+
+static void leave(struct backend_state *s)
+{
+    if (s->driver->leave)
+        s->driver->leave(s->gpu);
+}
+
+static int is_idle(struct backend_state *s, bool *ret, struct error *e)
+{
+    return s->driver->is_idle(s->gpu, &s->stream, ret, e);
+}
+
 const struct training_backend gpu_training = {
     .check = gpu_training_check,
     .array_new = new,
@@ -78,6 +97,9 @@ const struct training_backend gpu_training = {
     .array_clear = clear,
     .array_drain = drain,
     .array_is_finite = gpu_array_is_finite,
+    .enter = enter,
+    .leave = leave,
+    .is_idle = is_idle,
     .gradient_norm = gpu_gradient_norm,
     .update = gpu_update,
     .refill = gpu_refill,

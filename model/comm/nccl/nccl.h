@@ -1,0 +1,18 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Sums and moves of device arrays by NCCL, for ranks that have joined already: everything else goes by the ranks' own
+   functions.
+
+   Two and four ranks add in the binary tree of model/comm/comm.h: each gets the other ranks' parts of its share, adds them
+   up in the tree's order and sends the sum. One rank sends 2 (N-1)/N of the array, as many bytes as a ring of all-reduce.
+   Other numbers of ranks use ncclAllReduce, whose order is NCCL's own: fixed for one version, topology and size. */
+#pragma once
+#include "model/backend/training.h"
+#include "model/comm/comm.h"
+
+enum { NCCL_SECONDS = 15 }; /* that a rank waits for the others in one operation */
+
+/* The ranks of `host`, with arrays of the device summed and moved by NCCL; all ranks at once. close() leaves `host` open and
+   comes before the device's end. After a failure all ranks return -1 with the same *e, which names the rank. Null with *e
+   set, also on all ranks. */
+const struct comm *comm_nccl(const struct comm *host, const struct training_device *device,
+                             double seconds, struct error *e);

@@ -1,0 +1,200 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "model/comm/tcp/address.h"
+#include "masks/base/text.h"
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <netdb.h>
+#include <netinet/in.h>
+#include <poll.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/random.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+enum { BACKLOG = 1024, CONNECT_MS = 5000 };
+#define SCHEME    "tcp://"
+#define FILE_FORM "maskbert-ranks 1 %255s %15s %" SCNx64
+
+bool tcp_address_is_given(const char *where)
+{
+    return strncmp(where, SCHEME, strlen(SCHEME)) == 0;
+}
+
+/* HOST:PORT, [HOST]:PORT for an IPv6 address. */
+static bool parse(const char *where, struct tcp_address *ret)
+{
+    const char *host = where + strlen(SCHEME), *colon = strrchr(host, ':');
+    const bool brackets = *host == '[' && colon && colon > host + 1 && colon[-1] == ']';
+    const size_t length = !colon ? 0 : (size_t)(colon - host) - (brackets ? 2 : 0);
+    const long port = colon ? strtol(colon + 1, NULL, 10) : 0;
+    *ret = (struct tcp_address){0};
+    if (!length || length >= sizeof ret->host || port < 1 || port > 65535 ||
+        strspn(colon + 1, "0123456789") != strlen(colon + 1))
+        return false;
+    memcpy(ret->host, host + brackets, length);
+    snprintf(ret->port, sizeof ret->port, "%ld", port);
+    return true;
+}
+
+int tcp_address_check(const char *where, struct error *e)
+{
+    struct tcp_address ignored;
+    return !tcp_address_is_given(where) || parse(where, &ignored)
+               ? 0
+               : error_set(e, ERROR_INPUT, "%s: tcp://HOST:PORT is expected", where);
+}
+
+/* ---- rank 0 ---- */
+
+static bool is_loopback(const char *host)
+{
+    return !strcmp(host, "localhost") || !strcmp(host, "::1") || !strncmp(host, "127.", 4);
+}
+
+/* Other machines reach rank 0 by any of its addresses; -1: errno. */
+static int listen_on(const struct addrinfo *a)
+{
+    const int s = socket(a->ai_family, SOCK_STREAM | SOCK_CLOEXEC, 0), on = 1, off = 0;
+    if (s < 0)
+        return -1;
+    setsockopt(s, SOL_SOCKET, SO_REUSEADDR, &on, sizeof on);
+    if (a->ai_family == AF_INET6)
+        setsockopt(s, IPPROTO_IPV6, IPV6_V6ONLY, &off, sizeof off);
+    if (bind(s, a->ai_addr, a->ai_addrlen) == 0 && listen(s, BACKLOG) == 0)
+        return s;
+    const int error = errno;
+    close(s);
+    errno = error;
+    return -1;
+}
+
+/* IPv6 first: such a socket accepts IPv4, too. */
+static int listen_at(const char *host, const char *port)
+{
+    const struct addrinfo hints = {.ai_flags = AI_PASSIVE, .ai_socktype = SOCK_STREAM};
+    struct addrinfo *list = NULL;
+    int s = -1;
+    errno = EADDRNOTAVAIL;
+    if (getaddrinfo(host, port, &hints, &list) != 0)
+        return -1;
+    for (int turn = 0; turn < 2; turn++)
+        for (const struct addrinfo *a = list; a && s < 0; a = a->ai_next)
+            if ((a->ai_family == AF_INET6) == (turn == 0))
+                s = listen_on(a);
+    freeaddrinfo(list);
+    return s;
+}
+
+static int port_of(int socket, char ret[16])
+{
+    struct sockaddr_storage a;
+    socklen_t size = sizeof a;
+    return getsockname(socket, (struct sockaddr *)&a, &size) < 0 ||
+                   getnameinfo((struct sockaddr *)&a, size, NULL, 0, ret, 16, NI_NUMERICSERV)
+               ? -1
+               : 0;
+}
+
+/* Whole or absent; readable by its owner, as the key is what admits a rank. */
+static int write_file(const char *path, const struct tcp_address *a, struct error *e)
+{
+    struct text part = {0};
+    text_add(&part, "%s.%ld.part", path, (long)getpid());
+    const int f = open(text_get(&part), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
+    const int n =
+        f < 0 ? -1
+              : dprintf(f, "maskbert-ranks 1 %s %s %" PRIx64 "\n", a->host, a->port, a->key);
+    int r = n > 0 && rename(text_get(&part), path) == 0
+                ? 0
+                : error_set(e, ERROR_UNAVAILABLE, "--rendezvous %s: %s", path, strerror(errno));
+    if (f >= 0)
+        close(f);
+    if (r < 0)
+        unlink(text_get(&part));
+    text_finish(&part);
+    return r;
+}
+
+static int publish(const char *where, int socket, struct tcp_address *a, struct error *e)
+{
+    if (gethostname(a->host, sizeof a->host - 1) < 0 || port_of(socket, a->port) < 0 ||
+        getrandom(&a->key, sizeof a->key, 0) != (ssize_t)sizeof a->key)
+        return error_set(e, ERROR_UNAVAILABLE, "--rendezvous %s: %s", where, strerror(errno));
+    return write_file(where, a, e);
+}
+
+int tcp_address_listen(const char *where, struct tcp_address *ret, int *ret_socket,
+                       struct error *e)
+{
+    const bool given = tcp_address_is_given(where);
+    *ret = (struct tcp_address){.port = "0"};
+    if (given && !parse(where, ret))
+        return tcp_address_check(where, e);
+    *ret_socket = listen_at(given && is_loopback(ret->host) ? ret->host : NULL, ret->port);
+    if (*ret_socket < 0)
+        return error_set(e, ERROR_UNAVAILABLE,
+                         "rank 0 cannot listen at %s: %s; --rendezvous names another place",
+                         where, strerror(errno));
+    if (given || publish(where, *ret_socket, ret, e) == 0)
+        return 0;
+    close(*ret_socket);
+    return -1;
+}
+
+void tcp_address_forget(const char *where)
+{
+    if (!tcp_address_is_given(where))
+        unlink(where);
+}
+
+/* ---- the others ---- */
+
+bool tcp_address_read(const char *where, struct tcp_address *ret)
+{
+    char own[256] = "";
+    if (tcp_address_is_given(where))
+        return parse(where, ret);
+    FILE *f = fopen(where, "re");
+    if (!f)
+        return false;
+    *ret = (struct tcp_address){0};
+    const bool read = fscanf(f, FILE_FORM, ret->host, ret->port, &ret->key) == 3;
+    fclose(f);
+    gethostname(own, sizeof own - 1);
+    if (!strcmp(own, ret->host))
+        snprintf(ret->host, sizeof ret->host, "localhost"); /* a name that resolves */
+    return read;
+}
+
+static int connect_to(const struct addrinfo *a)
+{
+    const int s = socket(a->ai_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+    struct pollfd p = {s, POLLOUT, 0};
+    int error = 0;
+    socklen_t size = sizeof error;
+    if (s < 0)
+        return -1;
+    if ((connect(s, a->ai_addr, a->ai_addrlen) == 0 ||
+         (errno == EINPROGRESS && poll(&p, 1, CONNECT_MS) == 1 &&
+          getsockopt(s, SOL_SOCKET, SO_ERROR, &error, &size) == 0 && !error)) &&
+        fcntl(s, F_SETFL, 0) == 0)
+        return s;
+    close(s);
+    return -1;
+}
+
+int tcp_address_connect(const struct tcp_address *a)
+{
+    const struct addrinfo hints = {.ai_socktype = SOCK_STREAM};
+    struct addrinfo *list = NULL;
+    int s = -1;
+    if (getaddrinfo(a->host, a->port, &hints, &list) != 0)
+        return -1;
+    for (const struct addrinfo *x = list; x && s < 0; x = x->ai_next)
+        s = connect_to(x);
+    freeaddrinfo(list);
+    return s;
+}
