@@ -2,6 +2,7 @@
 /* Does training through the driver API and cuBLASLt, on a mock GPU (tests/model/fake_gpu.c), give the gradients of the
    emulated device? When a call fails: is there one line, and is nothing kept? */
 #include "masks/base/memory.h"
+#include "model/comm/nccl/nccl.h"
 #include "model/train/optimizer.h"
 #include "tests/model/device_subject.h"
 #include "tests/support/test.h"
@@ -101,6 +102,17 @@ static int step(const struct engine *g, struct train_state *s, struct error *e)
     return result;
 }
 
+/* Sums of one rank by a mock of NCCL, in the GPU's context and on its stream. */
+static int sum_by_nccl(const struct train_state *s, struct error *e)
+{
+    const struct comm *c = comm_nccl(&comm_alone, &s->device, 1, e);
+    if (!c)
+        return -1;
+    const int r = c->sum_array(c, s->gradient, s->count, e);
+    c->close(c);
+    return r;
+}
+
 static bool live(struct error *e)
 {
     const struct engine_options o = {.mask = "dense",
@@ -110,7 +122,8 @@ static bool live(struct error *e)
                                      .trains = true};
     struct engine *g = engine_load(random_folder, &o, e);
     struct train_state *s = NULL;
-    const bool ok = g && train_state_new(g, &s, e) == 0 && step(g, s, e) == 0;
+    const bool ok =
+        g && train_state_new(g, &s, e) == 0 && step(g, s, e) == 0 && sum_by_nccl(s, e) == 0;
     train_state_destroy(s);
     engine_destroy(g);
     return ok;
@@ -155,6 +168,8 @@ static int begin_again(char **argv)
     snprintf(path, sizeof path, "%s/libcuda.so.1", argv[1]);
     setenv("MASKC_TEST_FAKE_GPU", "1", 1);
     setenv("MASKC_CUBLASLT", path, 1);
+    setenv("MASKC_NCCL", argv[2], 1);
+    setenv("FAKE_NCCL_FOLDER", "/tmp", 1);
     setenv("LD_LIBRARY_PATH", argv[1], 1);
     execv("/proc/self/exe", argv);
     return 1;
@@ -166,7 +181,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(gradients_are_those_of_the_emulated_device),
         cmocka_unit_test(a_failure_leaves_nothing),
     };
-    if (argc == 2 && !getenv("MASKC_TEST_FAKE_GPU"))
+    if (argc == 3 && !getenv("MASKC_TEST_FAKE_GPU"))
         return begin_again(argv);
     if (!device_begin_fake() || !random_begin())
         return 77;

@@ -9,12 +9,12 @@
     (O(MASK) | O(RUN_TRANSFORM) | O(RUN_DTYPE) | O(DEVICE) | O(THREADS) | O(MAX_LENGTH) | \
      O(BATCH_TOKENS) | O(COMPAT))
 
-#define TRAINING_OPTIONS                                                                       \
-    (O(TRAIN_BATCH) | O(ACCUMULATE) | O(RATE) | O(SCHEDULE) | O(WARMUP) | O(OPTIMIZER) |       \
-     O(NO_BIAS_CORRECTION) | O(BETAS) | O(EPS) | O(WEIGHT_DECAY) | O(CLIP) | O(DROPOUT) |      \
-     O(ATTENTION_DROPOUT) | O(RUN_DTYPE) | O(RECOMPUTE) | O(SAVE_EVERY) | O(KEEP_STATES) |     \
-     O(EVAL_EVERY) | O(GOES_ON) | O(NOT_BITWISE) | O(RANKS) | O(ZERO) | O(SEED) | O(THREADS) | \
-     O(DEVICE) | O(OVERFIT) | O(SAVE_GRADIENTS) | O(JSON))
+#define TRAINING_OPTIONS                                                                   \
+    (O(TRAIN_BATCH) | O(ACCUMULATE) | O(RATE) | O(SCHEDULE) | O(WARMUP) | O(OPTIMIZER) |   \
+     O(NO_BIAS_CORRECTION) | O(BETAS) | O(EPS) | O(WEIGHT_DECAY) | O(CLIP) | O(DROPOUT) |  \
+     O(ATTENTION_DROPOUT) | O(RUN_DTYPE) | O(RECOMPUTE) | O(SAVE_EVERY) | O(KEEP_STATES) | \
+     O(EVAL_EVERY) | O(GOES_ON) | O(NOT_BITWISE) | O(RANKS) | O(RENDEZVOUS) | O(ZERO) |    \
+     O(SEED) | O(THREADS) | O(DEVICE) | O(OVERFIT) | O(SAVE_GRADIENTS) | O(JSON))
 
 #define LEARNING_OPTIONS                                                              \
     (O(LEARN_MASK) | O(DAM_CODE) | O(PER_LAYER) | O(SYMMETRIC) | O(LAMBDA) | O(TAU) | \

@@ -77,6 +77,7 @@ enum option_id {
     OPTION_GOES_ON,
     OPTION_NOT_BITWISE,
     OPTION_RANKS,
+    OPTION_RENDEZVOUS,
     OPTION_ZERO,
     OPTION_OVERFIT,
     OPTION_SAVE_GRADIENTS,
@@ -165,6 +166,7 @@ struct options {
     bool steps_given, tokens_given, minutes_given, rate_given, warmup_given, eps_given,
         weight_decay_given, clip_given, dropout_given, attention_dropout_given,
         mlm_probability_given, save_every_given, seed_given;
+    const char *rendezvous;
     const char *learn_mask, *tau, *alpha;
     uint64_t settle;
     double settle_share, threshold, lambda, mask_scale, mask_rate, mask_rate_ratio;

@@ -228,8 +228,7 @@ int command_finetune(const struct options *o)
         result = comm_agree(t.ranks.comm, tune_options(o, &t.run, &t.grid, &e), &e);
     if (result < 0)
         return fail_to_begin(&t, &e);
-    t.run.comm = t.ranks.comm;
-    t.run.launched = t.ranks.launched;
+    ranks_set(&t.ranks, &t.run);
     t.summary.task = t.run.task;
     const int code = train_all(&t) < 0 ? t.code : finish(&t);
     summary_finish(&t.summary);

@@ -79,12 +79,12 @@ int command_pretrain(const struct options *o)
         return ranks.code;
     if (result == 0)
         result = comm_agree(ranks.comm, pretrain_options(o, &r, &e), &e);
-    r.comm = ranks.comm;
-    r.launched = ranks.launched;
     if (result < 0)
         code = ranks_fail(&ranks, &e);
-    else
+    else {
+        ranks_set(&ranks, &r);
         code = o->repeats ? repeat(o, &ranks, r) : train(o, &ranks, &r);
+    }
     ranks_finish(&ranks);
     return code;
 }

@@ -1,12 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "tools/maskbert/train/ranks.h"
+#include "masks/base/memory.h"
 #include "masks/base/text.h"
 #include "model/comm/plugin.h"
+#include "model/comm/tcp/address.h"
+#include "model/comm/tcp/tcp.h"
 #include "tools/maskbert/command.h"
 #include "tools/maskbert/session.h"
 #include "tools/maskbert/train/pretrain_report.h"
 #include "tools/maskbert/train/relaunch.h"
 #include "tools/maskbert/train/run_signals.h"
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -141,6 +145,63 @@ static int start_again(const struct launcher *l, uint32_t size, struct ranks *re
     return result;
 }
 
+/* ---- GPUs ---- */
+
+static bool is_on_gpu(const struct options *o)
+{
+    return o->device && strcmp(o->device, "cpu") != 0;
+}
+
+/* Each rank of a machine has a GPU of its own, unless its launcher shows it only one. */
+static void choose_gpu(const struct options *o, struct ranks *ret)
+{
+    static const char *const variables[] = {"LOCAL_RANK", "OMPI_COMM_WORLD_LOCAL_RANK",
+                                            "MV2_COMM_WORLD_LOCAL_RANK", "MPI_LOCALRANKID",
+                                            "SLURM_LOCALID"};
+    const char *visible = getenv("CUDA_VISIBLE_DEVICES");
+    if (!o->device || strcmp(o->device, "cuda") != 0 || (visible && !strchr(visible, ',')))
+        return;
+    for (size_t k = 0; k < sizeof variables / sizeof *variables && !ret->device[0]; k++)
+        if (getenv(variables[k]))
+            snprintf(ret->device, sizeof ret->device, "cuda:%u", number(variables[k]));
+}
+
+enum { STORE_OFFSET = 1, MEET_SECONDS = 60 };
+
+/* The port next to MASTER_PORT where torchrun's own store has that one. Null with *e set. */
+static char *place_of(const struct launcher *l, const struct options *o, struct error *e)
+{
+    const char *host = getenv("MASTER_ADDR"), *store = getenv("TORCHELASTIC_USE_AGENT_STORE");
+    const uint32_t port = number("MASTER_PORT");
+    struct text t = {0};
+    if (o->rendezvous)
+        return memory_text(o->rendezvous);
+    if (!host || !port) {
+        error_set(
+            e, ERROR_INPUT,
+            "%s started ranks on GPUs: --rendezvous FILE, in a folder that all see, or "
+            "tcp://HOST:PORT of rank 0 says where they meet (or MASTER_ADDR and MASTER_PORT)",
+            l->name);
+        return NULL;
+    }
+    text_add(&t, strchr(host, ':') ? "tcp://[%s]:%u" : "tcp://%s:%u", host,
+             port + (store && !strcmp(store, "True") ? STORE_OFFSET : 0));
+    return text_take(&t);
+}
+
+static int meet(const struct launcher *l, const struct options *o, uint32_t size,
+                struct ranks *ret, struct error *e)
+{
+    char *where = place_of(l, o, e), *group = group_of();
+    const struct tcp_meeting m = {number(l->rank), size, where, group, MEET_SECONDS};
+    const struct comm *c = where && tcp_address_check(where, e) == 0 ? comm_tcp(&m, e) : NULL;
+    free(where);
+    free(group);
+    if (c)
+        ret->comm = c;
+    return c ? 0 : -1;
+}
+
 static int join_by(const struct launcher *l, const struct places *p, uint32_t size,
                    struct ranks *ret, struct error *e)
 {
@@ -164,28 +225,49 @@ static int join_by(const struct launcher *l, const struct places *p, uint32_t si
     return check(l, c, size, e);
 }
 
-static int join(const struct launcher *l, struct ranks *ret, struct error *e)
+static int join(const struct launcher *l, const struct options *o, struct ranks *ret,
+                struct error *e)
 {
     const uint32_t size = number(l->size);
     if (size == 1)
         return 0;
     struct places p = places_find();
-    const int result = join_by(l, &p, size, ret, e);
+    const bool by_mpi = places_have(&p) && is_started_by_mpi(l) && !o->rendezvous;
+    choose_gpu(o, ret);
+    const int result =
+        is_on_gpu(o) && !by_mpi ? meet(l, o, size, ret, e) : join_by(l, &p, size, ret, e);
     places_finish(&p);
     return result;
+}
+
+static int check_rendezvous(const struct options *o, struct error *e)
+{
+    return !o->rendezvous || is_on_gpu(o)
+               ? 0
+               : error_set(e, ERROR_INPUT,
+                           "--rendezvous: ranks on CPUs meet by MPI; it is for --device cuda");
 }
 
 int ranks_begin(const struct options *o, struct ranks *ret, struct error *e)
 {
     const struct launcher *l = launcher_of(o);
     *ret = (struct ranks){.comm = &comm_alone, .launched = l != NULL};
-    if (l && join(l, ret, e) < 0)
+    if (check_rendezvous(o, e) < 0 || (l && join(l, o, ret, e) < 0))
         return -1;
+    ret->nccl_alone = o->rendezvous && !ret->ended && ret->comm->size == 1;
     return ret->ended || o->ranks <= 1 || o->ranks == ret->comm->size
                ? 0
                : error_set(e, ERROR_INPUT,
                            "--ranks %u: there are %u; `mpirun -n %u maskbert ..` starts them",
                            o->ranks, ret->comm->size, o->ranks);
+}
+
+void ranks_set(const struct ranks *r, struct run_options *o)
+{
+    o->comm = r->comm;
+    o->launched = r->launched;
+    o->nccl_alone = r->nccl_alone;
+    o->device = r->device[0] ? r->device : o->device;
 }
 
 /* ---- what people see ---- */

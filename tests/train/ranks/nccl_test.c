@@ -1,0 +1,285 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Ranks that meet by TCP and sum arrays by NCCL, as processes, with a mock of NCCL (fake_nccl.c). Are sums of two and four
+   ranks those of the binary tree, bit for bit, and sums of three alike on all? Do arrays move? When a call fails on a rank:
+   do all end in time, with one line that names it, and is nothing kept? */
+#include "masks/base/memory.h"
+#include "model/comm/nccl/nccl.h"
+#include "model/comm/tcp/tcp.h"
+#include "tests/support/test.h"
+#include "tests/train/ranks/nccl_processes.h"
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+static void must_be_fine(const struct subject *s)
+{
+    processes_run(s);
+    for (uint32_t k = 0; k < s->ranks; k++) {
+        if (processes_outcome[k].result < 0)
+            fail_msg("rank %u of %u: %s", k, s->ranks, processes_outcome[k].error.text);
+        assert_int_equal(processes_outcome[k].kept, 0);
+    }
+}
+
+/* ---- sums ---- */
+
+/* Numbers whose sums depend on the order. */
+static float number(uint32_t rank, uint64_t k)
+{
+    uint64_t x = (k + 1) * UINT64_C(0x9e3779b97f4a7c15) + rank * UINT64_C(0xd1342543de82ef95);
+    x = (x ^ x >> 30) * UINT64_C(0xbf58476d1ce4e5b9);
+    x ^= x >> 27;
+    return (float)ldexp((double)(int32_t)x, -(int)(x >> 40 & 31));
+}
+
+static float tree(uint32_t first, uint32_t ranks, uint64_t k)
+{
+    return ranks == 1 ? number(first, k)
+                      : tree(first, ranks / 2, k) + tree(first + ranks / 2, ranks / 2, k);
+}
+
+static int check_sum(const struct comm *c, uint64_t count, struct error *e)
+{
+    float *x = memory_new(count, sizeof *x);
+    for (uint64_t k = 0; k < count; k++)
+        x[k] = number(c->rank, k);
+    int r = c->sum_array(c, x, count, e);
+    for (uint64_t k = 0; k < count && r == 0; k++) {
+        const float line = number(0, k) + number(1, k) + number(2, k); /* the mock's order */
+        if (x[k] != (c->size == 3 ? line : tree(0, c->size, k)))
+            r = error_set(e, ERROR_FALSE, "element %u of %u is %.9g", (unsigned)k,
+                          (unsigned)count, (double)x[k]);
+    }
+    free(x);
+    return r;
+}
+
+static int sum_arrays(const struct comm *c, struct error *e)
+{
+    static const uint64_t counts[] = {1, 64, 129, 1000, 70001, 3};
+    for (size_t k = 0; k < sizeof counts / sizeof *counts; k++)
+        if (check_sum(c, counts[k], e) < 0)
+            return -1;
+    return 0;
+}
+
+static void sums_are_those_of_the_tree(void **unused)
+{
+    (void)unused;
+    for (uint32_t ranks = 1; ranks <= MOST_RANKS; ranks++)
+        must_be_fine(&(struct subject){.ranks = ranks, .run = sum_arrays, .seconds = 20});
+}
+
+/* Numbers of the host go by TCP, also where they are more than a piece. */
+static int sum_numbers(const struct comm *c, struct error *e)
+{
+    enum { COUNT = 20000 };
+    double *x = memory_new(COUNT, sizeof *x);
+    uint64_t ranks = 1;
+    for (uint64_t k = 0; k < COUNT; k++)
+        x[k] = (double)number(c->rank, k);
+    int r = c->sum_f64(c, x, COUNT, e);
+    for (uint64_t k = 0; k < COUNT && r == 0; k++)
+        if (x[k] != ((double)number(0, k) + (double)number(1, k)) +
+                        ((double)number(2, k) + (double)number(3, k)))
+            r = error_set(e, ERROR_FALSE, "element %u", (unsigned)k);
+    free(x);
+    if (r == 0)
+        r = c->sum_u64(c, &ranks, 1, e);
+    return r < 0 || ranks == c->size ? r
+                                     : error_set(e, ERROR_FALSE, "%u ranks", (unsigned)ranks);
+}
+
+static void numbers_are_summed_in_the_tree(void **unused)
+{
+    (void)unused;
+    must_be_fine(&(struct subject){.ranks = 4, .run = sum_numbers, .seconds = 20});
+}
+
+/* Each rank sends to the next; then only the last one to the first. */
+static int move_arrays(const struct comm *c, struct error *e)
+{
+    enum { COUNT = 50000 };
+    const uint32_t next = (c->rank + 1) % c->size, last = c->size - 1,
+                   before = (c->rank + last) % c->size;
+    float *x = memory_new(COUNT, sizeof *x), *y = memory_new(COUNT, sizeof *y);
+    for (uint64_t k = 0; k < COUNT; k++)
+        x[k] = number(c->rank, k);
+    int r = c->move_array(c, &(struct comm_move){next, before, x, y, COUNT, COUNT}, e);
+    for (uint64_t k = 0; k < COUNT && r == 0; k++)
+        if (y[k] != number(before, k))
+            r = error_set(e, ERROR_FALSE, "element %u", (unsigned)k);
+    const struct comm_move one = {c->rank == last ? 0 : c->size, c->rank ? c->size : last, x, y,
+                                  c->rank == last ? 7 : 0,       c->rank ? 0 : 7};
+    if (r == 0)
+        r = c->move_array(c, &one, e);
+    if (r == 0 && c->rank == 0 && y[6] != number(last, 6))
+        r = error_set(e, ERROR_FALSE, "the last rank's number is %g", (double)y[6]);
+    free(x);
+    free(y);
+    return r;
+}
+
+static void arrays_move(void **unused)
+{
+    (void)unused;
+    must_be_fine(&(struct subject){.ranks = 2, .run = move_arrays, .seconds = 20});
+    must_be_fine(&(struct subject){.ranks = 4, .run = move_arrays, .seconds = 20});
+}
+
+/* ---- failures ---- */
+
+static int sum_and_move(const struct comm *c, struct error *e)
+{
+    return check_sum(c, 200, e) < 0 ? -1 : move_arrays(c, e);
+}
+
+/* All ranks return the same line, which names the odd one. */
+static void must_have_failed(const struct subject *s, const char *says)
+{
+    char name[32];
+    snprintf(name, sizeof name, "rank %u: NCCL: ", s->odd);
+    for (uint32_t k = 0; k < s->ranks; k++) {
+        const struct error *e = &processes_outcome[k].error;
+        if (processes_outcome[k].result == 0 || strncmp(e->text, name, strlen(name)) != 0 ||
+            !strstr(e->text, says) || strchr(e->text, '\n') || e->kind != ERROR_FALSE)
+            fail_msg("rank %u, call %d, %s: %d '%s'", k, s->fail_at, says,
+                     processes_outcome[k].result, e->text);
+        if (processes_outcome[k].kept)
+            fail_msg("rank %u keeps something after '%s'", k, e->text);
+    }
+}
+
+/* Calls of one rank until all is done; how often it asks for a state depends on the others, so it is counted each time. */
+static void a_failure_of_each_call_ends_all_ranks(void **unused)
+{
+    static const char *const calls[] = {"ncclCommInitRankConfig",
+                                        "ncclCommGetAsyncError",
+                                        "ncclGroupStart",
+                                        "ncclSend",
+                                        "ncclRecv",
+                                        "ncclGroupEnd",
+                                        "ncclBroadcast"};
+    bool seen[sizeof calls / sizeof *calls] = {false};
+    uint32_t missing = sizeof calls / sizeof *calls;
+    (void)unused;
+    for (int k = 1; missing && k < 60; k++) {
+        const struct subject s = {
+            .ranks = 2, .run = sum_and_move, .seconds = 0.3, .odd = 1, .fail_at = k};
+        const double seconds = processes_run(&s);
+        const char *failed = processes_outcome[1].failed;
+        for (size_t i = 0; i < sizeof calls / sizeof *calls; i++)
+            if (!strcmp(failed, calls[i]) && !seen[i]) {
+                must_have_failed(&s, failed);
+                assert_true(seconds < 10);
+                seen[i] = true;
+                missing--;
+            }
+        if (!failed[0])
+            break;
+    }
+    assert_int_equal(missing, 0);
+}
+
+static void rank_0_fails_alone(void **unused)
+{
+    struct subject s = {.ranks = 2, .run = sum_and_move, .seconds = 0.3, .fail_at = 1};
+    (void)unused;
+    processes_run(&s);
+    for (uint32_t k = 0; k < s.ranks; k++) {
+        assert_int_equal(processes_outcome[k].result, -1);
+        assert_string_equal(processes_outcome[k].error.text,
+                            "rank 0: NCCL: ncclGetUniqueId: unhandled system error");
+        assert_int_equal(processes_outcome[k].kept, 0);
+    }
+    s.run = sum_arrays;
+    s.ranks = 3;
+    s.fail_at = 12; /* in the second half of the first sums: whichever call it is */
+    processes_run(&s);
+    assert_int_equal(processes_outcome[0].result, -1);
+    must_have_failed(&s, "nccl");
+}
+
+static void an_error_of_the_others_is_reported(void **unused)
+{
+    const struct subject s = {.ranks = 2,
+                              .run = sum_and_move,
+                              .seconds = 0.3,
+                              .odd = 1,
+                              .fail_at = 2,
+                              .state_fails = true};
+    (void)unused;
+    processes_run(&s);
+    must_have_failed(&s, "remote process exited");
+}
+
+/* No rank has an error: all wait, and all end. */
+static void what_hangs_ends(void **unused)
+{
+    const struct subject s = {
+        .ranks = 2, .run = sum_and_move, .seconds = 0.3, .odd = 1, .hangs = true};
+    (void)unused;
+    const double seconds = processes_run(&s);
+    for (uint32_t k = 0; k < s.ranks; k++) {
+        assert_int_equal(processes_outcome[k].result, -1);
+        assert_non_null(strstr(processes_outcome[k].error.text, "did not end within 0.3 s"));
+        assert_int_equal(processes_outcome[k].kept, 0);
+    }
+    assert_true(seconds > 0.3 && seconds < 10);
+}
+
+/* ---- meeting ---- */
+
+static const struct comm *meet(uint32_t rank, uint32_t size, const char *where, double seconds,
+                               struct error *e)
+{
+    const struct tcp_meeting m = {rank, size, where, "nccl_test", seconds};
+    return comm_tcp(&m, e);
+}
+
+static void a_missing_rank_is_named(void **unused)
+{
+    struct error e = {0};
+    (void)unused;
+    assert_null(meet(0, 3, processes_meet, 0.3, &e));
+    assert_non_null(strstr(e.text, "rank 1 did not come to "));
+    assert_int_equal(access(processes_meet, F_OK), -1);
+    e = (struct error){0};
+    assert_null(meet(2, 3, processes_meet, 0.3, &e));
+    assert_non_null(strstr(e.text, "rank 2: rank 0 did not answer at "));
+    assert_null(meet(0, 2, "tcp://nowhere", 0.3, &e));
+    assert_non_null(strstr(e.text, "tcp://HOST:PORT is expected"));
+    assert_null(meet(0, 2, "/nowhere/file", 0.3, &e));
+    assert_non_null(strstr(e.text, "No such file"));
+}
+
+/* The file of an earlier launch whose rank 0 is gone. */
+static void an_old_file_does_no_harm(void **unused)
+{
+    FILE *f = fopen(processes_meet, "w");
+    (void)unused;
+    fprintf(f, "maskbert-ranks 1 localhost 9 123\n");
+    fclose(f);
+    must_be_fine(&(struct subject){.ranks = 2, .run = sum_arrays, .seconds = 20});
+}
+
+int main(int argc, char **argv)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(sums_are_those_of_the_tree),
+        cmocka_unit_test(numbers_are_summed_in_the_tree),
+        cmocka_unit_test(arrays_move),
+        cmocka_unit_test(a_failure_of_each_call_ends_all_ranks),
+        cmocka_unit_test(rank_0_fails_alone),
+        cmocka_unit_test(an_error_of_the_others_is_reported),
+        cmocka_unit_test(what_hangs_ends),
+        cmocka_unit_test(a_missing_rank_is_named),
+        cmocka_unit_test(an_old_file_does_no_harm),
+    };
+    if (argc != 2 || processes_begin(argv[1]) < 0)
+        return 1;
+    const int failed = cmocka_run_group_tests_name("ranks by NCCL", tests, NULL, NULL);
+    processes_end();
+    return failed;
+}
