@@ -232,6 +232,17 @@ class MaskbertTest(unittest.TestCase):
             self.assertFalse(wrong["ok"])
             self.assertIn("windw", wrong["said"])
 
+    @unittest.skipUnless((BUILD / "tests/train/libnccl.so.2").exists(), "no mock of NCCL")
+    def test_trains_one_rank(self):
+        """On the emulated device, with a mock of NCCL; without NCCL the case is skipped with its reason."""
+        with tempfile.TemporaryDirectory() as folder:
+            mock = {"MASKC_NCCL": str(BUILD / "tests/train/libnccl.so.2"), "FAKE_NCCL_FOLDER": folder}
+            for more, said in ((mock, ""), ({"MASKC_NCCL": "nowhere"}, "skipped: ")):
+                with unittest.mock.patch.dict(os.environ, more):
+                    made = maskbert.one_rank(call_of(folder).attempt(100))
+                self.assertTrue(made["ok"], made)
+                self.assertTrue(made["said"].startswith(said) and bool(made["said"]) == bool(said), made)
+
     def test_times_and_prints(self):
         with tempfile.TemporaryDirectory() as folder, unittest.mock.patch.object(maskbert, "POSITIONS", 64):
             kept = {"time tiny": maskbert.time_one(call_of(folder).attempt(100), "1x32x4", "window(3)", 1, 8, "same", "f32")}

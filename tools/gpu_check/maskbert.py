@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Stages maskbert and maskbert-f32: whole models with random weights. Hidden states are compared with another device's,
-then `maskbert bench` measures the model.
+`maskbert bench` measures the model, and a rank trains by NCCL.
 """
 import array
 import json
@@ -33,6 +33,12 @@ TIMED = [(size, mask, *case) for size in ("base", "6x384x12")
 POSITIONS = 4096
 # Relative to the largest value, and to the root mean square. Each device is within half of it of float64.
 TOLERANCE = {"f32": (2e-5, 2e-5), "bf16": (0.05, 0.025)}
+# Training of one rank by NCCL.
+RANK_TEXT = "".join(f"the {w} sees a {v} .\n" + ("\n" if k % 3 == 2 else "")
+                    for k, (w, v) in enumerate((w, v) for w in ("cat", "dog", "bird", "king") for v in ("tree", "house", "lake", "road", "hill")))
+RANK_STEPS = ("--steps", 2, "--batch", 4, "--accumulate", 1)
+RANK_VARIABLES = {"RANK": "0", "LOCAL_RANK": "0", "WORLD_SIZE": "1"}  # as torchrun starts it
+UNAVAILABLE = 3
 
 
 class Failed(Exception):
@@ -132,12 +138,53 @@ def timed(o, dtype):
                    lambda attempt, case=case: time_one(attempt, *case, dtype), alone=True)
 
 
+def train(attempt, folder, name, *options, environment=None):
+    """(exit code, reason of a failure) of a run of training."""
+    code, _, said = attempt.command(attempt.maskbert, "pretrain", f"{folder}/model", "--data", f"{folder}/data", "-o", f"{folder}/{name}",
+                                    *RANK_STEPS, "--device", attempt.o.device, *options, environment=environment)
+    return code, said
+
+
+def prepare_training(attempt, folder):
+    """(exit code, reason of a failure) of the first command that fails."""
+    pathlib.Path(folder, "text").write_text(RANK_TEXT, encoding="utf-8")
+    words = sorted(set(RANK_TEXT.split()))
+    pathlib.Path(folder, "vocab.txt").write_text("\n".join(["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", *words]) + "\n", encoding="utf-8")
+    for command in (("init", "--size", "1x64x2", "--positions", 32, "--vocab", f"{folder}/vocab.txt", "-o", f"{folder}/model"),
+                    ("prep", f"{folder}/text", "--vocab", f"{folder}/model", "--length", 32, "-o", f"{folder}/data")):
+        code, _, said = attempt.command(attempt.maskbert, *command)
+        if code:
+            return code, said
+    return 0, ""
+
+
+def one_rank(attempt):
+    """Training whose gradients go through a real NCCL communicator of one rank leaves the bits of training without it."""
+    with tempfile.TemporaryDirectory(prefix="gpu-check-") as folder:
+        code, said = prepare_training(attempt, folder)
+        if code == 0:
+            code, said = train(attempt, folder, "alone")
+        if code:
+            return dead(said)
+        code, said = train(attempt, folder, "rank", "--rendezvous", f"{folder}/meet", environment=RANK_VARIABLES)
+        if code == UNAVAILABLE and "no NCCL" in said:
+            return {"ok": True, "said": f"skipped: {said}"}
+        if code:
+            return dead(said)
+        alone, rank = (pathlib.Path(folder, name, "model.safetensors").read_bytes() for name in ("alone", "rank"))
+        return {"ok": alone == rank, "said": "" if alone == rank else "sums of one rank by NCCL change the bits"}
+
+
+def communicators(o):
+    return [Item("a communicator of one rank", expected.of("maskbert verify", o.device), one_rank)] if o.device == "cuda" else []
+
+
 def missing(call):
     return "" if call.maskbert.exists() else f"{call.maskbert} is missing: maskbert is built where libutf8proc is"
 
 
 def stage(o):
-    return Stage("maskbert", [*verified(o), *timed(o, "bf16")], o.jobs, missing=missing)
+    return Stage("maskbert", [*verified(o), *communicators(o), *timed(o, "bf16")], o.jobs, missing=missing)
 
 
 def stage_f32(o):
@@ -148,7 +195,8 @@ def lines(results, name="maskbert"):
     """The stage in Markdown."""
     verified_cases = [k for k in results if k.startswith("verify ")]
     bad = [f"- **{k}**: {r.get('said')}" for k, r in results.items() if not r["ok"]]
-    made = [f"## {name}", "", f"{len(verified_cases)} models verified, {len(bad)} cases wrong.", *bad, ""]
+    notes = [f"- {k}: {r['said']}" for k, r in results.items() if r["ok"] and r.get("said")]
+    made = [f"## {name}", "", f"{len(verified_cases)} models verified, {len(bad)} cases wrong.", *bad, *notes, ""]
     rows = []
     for case, r in results.items():
         if case.startswith("time ") and r["ok"]:
