@@ -124,6 +124,12 @@ class HopperTest(unittest.TestCase):
         turn, = entries.turns_of(self.kernel(), 16)
         self.assertEqual((turn.products, turn.entries, turn.slots), (2, 512, 20))
 
+    def test_softmax_beside_products(self):
+        wait, exp2 = "WARPGROUP.DEPBAR.LE gsb0, 0x%d", "MUFU.EX2 R1, R1"
+        for lines, expected in (((wait % 0, exp2, wait % 1, exp2, exp2, wait % 0, exp2), [2]), ((wait % 1, wait % 0, exp2), [0]),
+                                ((exp2, wait % 0), [])):
+            self.assertEqual(hopper.exp2_beside_products(code_of("\n".join(lines))), expected)
+
     def test_warps_that_copy_are_left_out(self):
         for threads, warps in ((160, 4), (256, 4), (384, 8), (512, 12), (640, 16)):
             launch = types.SimpleNamespace(threads=threads)

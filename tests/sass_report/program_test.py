@@ -21,6 +21,7 @@ from sass_report_help import BUDGETS, only_loop, program  # noqa: E402
 import budget  # noqa: E402
 import cmocka_count  # noqa: E402
 import figures  # noqa: E402
+import hopper  # noqa: E402
 import kernel_file  # noqa: E402
 import report  # noqa: E402
 
@@ -174,6 +175,17 @@ class KernelTest(unittest.TestCase):
             self.assertEqual(made["trace"]["slots"], 10)
             said = program("sass", path, "--counts", trace)
             self.assertEqual(said.returncode, 2, said.stderr)
+
+    def test_softmax_beside_products(self):
+        """ptxas may move the wait for P V before softmax; then nothing hides P V."""
+        for mask, head_dim in (("dense", 64), ("window(64)", 64), ("dense", 128)):
+            with self.subTest(mask=mask, head_dim=head_dim), tempfile.TemporaryDirectory() as folder:
+                path, why = compiled(folder, mask, "-n", 1024, "--dtype", "bf16", "--head-dim", head_dim, "--target", "sm_90a",
+                                     "--family", "cuda_hopper", "--forward-only")
+                self.assertTrue(path, why)
+                launch = next(x for x in kernel_file.KernelFile(path).launches(["sm_90a"]) if x.name == "attention_forward")
+                code = figures.disassembled([launch])[launch.target, launch.name].code
+                self.assertGreaterEqual(min(hopper.exp2_beside_products(code), default=0), 32)
 
     def test_bare_cubins(self):
         with tempfile.TemporaryDirectory() as folder:

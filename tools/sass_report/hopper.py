@@ -47,6 +47,18 @@ def figures(record, kernel, head_dim, mask):
     return {"shape": shape, "slots": sum(record["counts"]) / made, "bytes": record.get("copied", 0) / (made / TILE), "prototype": known}
 
 
+def exp2_beside_products(code):
+    """MUFU.EX2 between each wait for S and the next wait for all products. 0: softmax begins when P V has ended."""
+    made, count = [], None
+    for i in code:
+        if i.name.startswith("WARPGROUP.DEPBAR"):
+            made += [] if count is None else [count]
+            count = None if i.operands.endswith("0x0") else 0
+        elif count is not None and classes.is_exp2(i):
+            count += 1
+    return made
+
+
 def row(kernel, found):
     known = found["prototype"] or (None, None)
     slots, size = found["slots"], found["bytes"]

@@ -104,7 +104,6 @@ DEVICE void issue_scores(struct forward *f, struct warpgroup *g, struct scores *
 /* Issues O = O + P V of the last step. */
 DEVICE void issue_values(struct forward *f, struct warpgroup *g)
 {
-    mbarrier_wait(barrier_of(g, stage_full(g->k, f->last.at, 1)), f->last.phase);
     multiply_columns(&f->o, g->k, &f->p, operand_at(g, f->last.at, 1));
     wgmma_commit();
 }
@@ -136,6 +135,14 @@ DEVICE void step_keep(struct forward *f, struct warpgroup *g, struct scores *s,
     step_done(g);
 }
 
+/* Waits for V of the step at hand, with P in s. The loop inside keeps softmax before a wait for P V of the last step: within one
+   block of instructions ptxas moves that wait up, and softmax would begin when P V has ended. */
+DEVICE void await_columns(const struct warpgroup *g, struct scores *s)
+{
+    hold_scores(s, g->k);
+    mbarrier_wait(barrier_of(g, stage_full(g->k, g->stage.at, 1)), g->stage.phase);
+}
+
 /* The first of several steps: no product runs beside it. */
 DEVICE void forward_first(struct forward *f, struct warpgroup *g, struct step_now *now)
 {
@@ -154,6 +161,7 @@ DEVICE void forward_first(struct forward *f, struct warpgroup *g, struct step_no
     keep_rows(f, g, now->mode);
     stage_give_back(g, g->stage.at, 0);
     step_softmax(f, g, &s, now->mode, &words, alpha);
+    await_columns(g, &s);
     rescale(&f->o, alpha);
     step_keep(f, g, &s, &kept);
     give_back_rows(g);
@@ -180,6 +188,7 @@ DEVICE void forward_step(struct forward *f, struct warpgroup *g, struct step_now
     hold_scores(&s, g->k);
     stage_give_back(g, g->stage.at, 0);
     step_softmax(f, g, &s, now->mode, &words, alpha);
+    await_columns(g, &s);
     WGMMA_WAIT(0);
     hold_sums(&f->o);
     hold_halves(&f->p, g->k);
