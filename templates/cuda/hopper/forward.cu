@@ -143,8 +143,9 @@ DEVICE void await_columns(const struct warpgroup *g, struct scores *s)
     mbarrier_wait(barrier_of(g, stage_full(g->k, g->stage.at, 1)), g->stage.phase);
 }
 
-/* The first of several steps: no product runs beside it. */
-DEVICE void forward_first(struct forward *f, struct warpgroup *g, struct step_now *now)
+/* The first of several steps: no product runs beside it. `again`: the item had steps before, else O is 0. */
+DEVICE void forward_first(struct forward *f, struct warpgroup *g, struct step_now *now,
+                          u32 again)
 {
     struct scores s;
     struct words words;
@@ -162,7 +163,8 @@ DEVICE void forward_first(struct forward *f, struct warpgroup *g, struct step_no
     stage_give_back(g, g->stage.at, 0);
     step_softmax(f, g, &s, now->mode, &words, alpha);
     await_columns(g, &s);
-    rescale(&f->o, alpha);
+    if (again)
+        rescale(&f->o, alpha);
     step_keep(f, g, &s, &kept);
     give_back_rows(g);
 }
@@ -273,6 +275,7 @@ DEVICE void forward_merge(const struct merge *m)
 DEVICE void forward_item(struct forward *f, struct warpgroup *g)
 {
     struct step_now now = {0, 0, 0};
+    u32 again = 0;
     sums_clear(&f->o);
     UNROLL
     for (u32 r = 0; r < 2; r++) {
@@ -286,7 +289,8 @@ DEVICE void forward_item(struct forward *f, struct warpgroup *g)
         read_rows(&f->rows, g, own_rows(g, 0));
     NO_UNROLL
     while (step_find(g, &now)) {
-        forward_first(f, g, &now);
+        forward_first(f, g, &now, again);
+        again = 1;
         NO_UNROLL
         while (step_next(g, &now))
             forward_step(f, g, &now);
