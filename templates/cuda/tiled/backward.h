@@ -17,8 +17,12 @@ enum {
     OWN_IN_REGISTERS = ALL_APART && STEPS <= 4, /* the row block's rows: registers suffice */
 };
 
-typedef char backward_shared_is_as_planned[2 * BACKWARD_HALVES == TILED_BACKWARD_BYTES(
-                                                                      BLOCK_ROWS, HEAD_DIM) &&
+/* With two row tiles the sums of dQ and of dK and dV do not fit the registers. */
+typedef char one_row_tile_backward[ROW_TILES == 1 ? 1 : -1];
+
+typedef char backward_shared_is_as_planned[2 * BACKWARD_HALVES ==
+                                                       TILED_BACKWARD_BYTES(BLOCK_ROWS, THREADS,
+                                                                            HEAD_DIM) &&
                                                    BACKWARD_SHARED >= 2 * BACKWARD_HALVES
                                                ? 1
                                                : -1];
@@ -79,7 +83,7 @@ DEVICE void backward_load_own(struct backward *b)
 }
 
 /* S and dP of a column tile, or S alone and zeros. */
-DEVICE void backward_s_dp(const struct backward *b, struct scores s[2], u32 both, u32 live)
+DEVICE void backward_s_dp(const struct backward *b, struct scores s[2], u32 both, u64 live)
 {
     const u32 at = THREAD / 32 * 16 * PITCH;
     const half_t *rows[2] = {b->rows + at, b->rows_grad + at};
@@ -91,7 +95,7 @@ DEVICE void backward_s_dp(const struct backward *b, struct scores s[2], u32 both
     }
     scores_clear(&s[1]);
     if (both)
-        scores_of_both(s, rows, columns, live);
+        scores_of_both(&s[0], &s[1], rows, columns, live);
     else
         scores_of_shared(&s[0], rows[0], 0, columns[0], live);
 }

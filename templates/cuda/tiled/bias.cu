@@ -21,11 +21,11 @@ enum {
     BIAS_HALVES = 2 * ROW_BLOCK + 2 * BIAS_TILES * OPERAND,
 };
 
-typedef char
-    bias_shared_is_as_planned[2 * BIAS_HALVES <= TILED_BACKWARD_BYTES(BLOCK_ROWS, HEAD_DIM) &&
-                                      BIAS_SHARED >= 2 * BIAS_HALVES
-                                  ? 1
-                                  : -1];
+typedef char bias_shared_is_as_planned[2 * BIAS_HALVES <= TILED_BACKWARD_BYTES(
+                                                              BLOCK_ROWS, THREADS, HEAD_DIM) &&
+                                               BIAS_SHARED >= 2 * BIAS_HALVES
+                                           ? 1
+                                           : -1];
 
 struct bias_tile {
     struct backward b;
@@ -88,7 +88,7 @@ DEVICE u32 bias_kept(const struct bias_tile *t, u32 column, u32 live)
         return 0xffff;
     NO_UNROLL
     for (u32 pair = 0; pair < FRAGMENTS / 2; pair++)
-        if (is_pair_live(live, pair))
+        if (has_pair(live, pair))
             kept |= kept_of_queries(draws_of(&t->b.drop), row, column + 16 * pair)
                     << (8 * pair);
     return kept;
@@ -115,7 +115,7 @@ DEVICE void bias_add_column_tile(const struct bias_tile *t, u32 tile, const floa
                                  const float delta[2], const float delta_correction[2],
                                  struct scores *sum)
 {
-    const u32 at = THREAD / 32 * 16 * PITCH, column = t->column + tile * TILE_COLS;
+    const u32 at = warp_place(), column = t->column + tile * TILE_COLS;
     const half_t *rows[2] = {t->b.rows + at, t->b.rows_grad + at};
     const half_t *columns[2] = {t->keys + tile * OPERAND, t->values + tile * OPERAND};
     const float p_scale = sparsegen_scale(t->b.a);
@@ -127,11 +127,11 @@ DEVICE void bias_add_column_tile(const struct bias_tile *t, u32 tile, const floa
         u32 there = t->row0 + block_row(k) < t->work->length;
         words.row[k] = there ? t->word[0][k] & bits_between(0, end) : 0;
     }
-    u32 live = live_slots(&words);
+    const u64 live = live_slots(&words);
     if (!live)
         return;
-    scores_of_both(s, rows, columns, live);
-    dropout(&s[1], t->b.a, bias_kept(t, column, live));
+    scores_of_both(&s[0], &s[1], rows, columns, live);
+    dropout(&s[1], t->b.a, bias_kept(t, column, live_any(live)));
     const struct seen seen = seen_of(&words);
     bias_tile_add(t, &s[0], column, &seen);
     UNROLL

@@ -46,7 +46,7 @@ DEVICE u32 dropout_kept(const struct drop *d, const struct column_tile *ct, u32 
     NO_UNROLL
     for (u32 pair = 0; pair < FRAGMENTS / 2; pair++) {
         u32 column = ct->column + 16 * pair;
-        if (is_pair_live(live, pair))
+        if (has_pair(live, pair))
             kept |= (d->rows_are_keys ? kept_of_keys(draws_of(d), row, column)
                                       : kept_of_queries(draws_of(d), row, column))
                     << (8 * pair);

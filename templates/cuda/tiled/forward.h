@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Forward over a row block of queries, each warp for its 16 rows:
+/* Forward over a row block of queries, each warp for its rows:
 
        for each column tile of 32 keys, and before the first:
            stream_next               copies of the next tile run meanwhile
@@ -17,6 +17,7 @@
 #ifndef MASKC_CUDA_TILED_FORWARD_H
 #define MASKC_CUDA_TILED_FORWARD_H
 #include "cuda/tiled/dropout.h"
+#include "cuda/tiled/softmax.h"
 
 enum {
     REGISTER_STEPS = 8, /* up to so many steps of the head the rows are held in registers */
@@ -24,33 +25,22 @@ enum {
     FORWARD_HALVES = ROW_BLOCK + 2 * 2 * OPERAND + 2 * FORWARD_NOTES,
 };
 
-typedef char forward_shared_is_as_planned[2 * FORWARD_HALVES == TILED_FORWARD_BYTES(BLOCK_ROWS,
-                                                                                    HEAD_DIM) &&
-                                                  FORWARD_SHARED >= 2 * FORWARD_HALVES
-                                              ? 1
-                                              : -1];
-
-/* Scores may exceed the maximum that is subtracted from them, to base 2 by so much: P is then at most 2^8, which halves
-   hold, and O, the sum of P and the maximum remain consistent. Few tiles rescale. */
-enum { MAX_EXCESS = 8 };
-
-/* Of rows g and g + 8. */
-struct softmax {
-    float row_max
-        [2]; /* what is subtracted, before scaling: the maximum of some first tiles; the same in a quad */
-    float limit[2]; /* MAX_EXCESS above it */
-    float sum[2];   /* of P; the lane's part */
-};
+typedef char
+    forward_shared_is_as_planned[2 * FORWARD_HALVES == TILED_FORWARD_BYTES(BLOCK_ROWS, THREADS,
+                                                                           HEAD_DIM) &&
+                                         FORWARD_SHARED >= 2 * FORWARD_HALVES
+                                     ? 1
+                                     : -1];
 
 struct forward {
     const struct abi_args *a;
     const struct work_item *work;
     struct stream stream;
     struct drop drop;
-    struct rows rows;  /* Q, with ROWS_IN_REGISTERS */
-    const half_t *own; /* the warp's rows in shared memory */
-    u32 flip;          /* sign bits to flip in Q, so that the scale is positive */
-    float scale;       /* to base 2 */
+    struct rows rows[ROW_TILES]; /* Q, with ROWS_IN_REGISTERS */
+    const half_t *own;           /* the warp's rows in shared memory */
+    u32 flip;                    /* sign bits to flip in Q, so that the scale is positive */
+    float scale;                 /* to base 2 */
     float
         softmax_scale; /* what is left for softmax to multiply: 1 where a bias was added to scaled scores */
 };
@@ -72,7 +62,7 @@ DEVICE void forward_start(struct forward *f, const struct abi_args *a,
     f->stream.buffer = shared + ROW_BLOCK;
     f->stream.buffers = 2;
     f->stream.use = use;
-    f->own = shared + THREAD / 32 * 16 * PITCH;
+    f->own = shared + warp_place();
     f->flip = a->scale < 0 ? 0x80008000u : 0;
     f->scale = (a->scale < 0 ? -a->scale : a->scale) * LOG2_E;
     f->softmax_scale = ADD_BIAS ? 1 : f->scale;
@@ -88,89 +78,37 @@ DEVICE void load_q(struct forward *f)
 {
     stream_wait_for_rows(&f->stream);
     UNROLL
-    for (u32 k = 0; k < STEPS && ROWS_IN_REGISTERS; k++) {
-        load_rows(&f->rows.at[k], f->own, k);
+    for (u32 k = 0; k < STEPS * ROW_TILES && ROWS_IN_REGISTERS; k++) {
+        const u32 m = k % ROW_TILES, step = k / ROW_TILES;
+        load_rows(&f->rows[m].at[step], f->own + m * 16 * PITCH, step);
         UNROLL
         for (u32 x = 0; x < 4; x++)
-            f->rows.at[k].x[x] ^= f->flip;
+            f->rows[m].at[step].x[x] ^= f->flip;
     }
 }
 
-DEVICE void compute_qk(const struct forward *f, struct scores *s, u32 live)
+DEVICE void compute_qk(const struct forward *f, struct scores s[ROW_TILES], u64 live)
 {
     const half_t *columns = stream_operand(&f->stream, 0);
     if (ROWS_IN_REGISTERS)
-        scores_of(s, &f->rows, columns, live);
+        scores_of(s, f->rows, columns, live);
     else
         scores_of_shared(s, f->own, f->flip, columns, live);
 }
 
 /* Scores plus bias; -inf where the lane's row does not see. `seen` is null where all rows see all columns. */
-DEVICE void apply_mask(const struct forward *f, struct scores *s, const struct seen *seen)
+DEVICE void apply_mask(const struct forward *f, struct scores s[ROW_TILES],
+                       const struct seen *seen)
 {
     if (!seen)
         return;
     const struct bias_place at = {f->a, f->work, &f->stream.now};
-    bias_added(s, f->scale, LOG2_E, at, seen);
+    bias_added(&s[0], f->scale, LOG2_E, at, seen);
     UNROLL
-    for (u32 k = 0; k < 4 * FRAGMENTS; k++)
-        if (!sees(seen, k / 4, k % 4))
-            s->at[k / 4].x[k % 4] = NEGATIVE_INFINITY;
-}
-
-/* The largest of the lane's scores of row g (which 0) or g + 8 (1). */
-DEVICE float lane_max(const struct scores *s, u32 which)
-{
-    float ret = larger(s->at[0].x[2 * which], s->at[0].x[2 * which + 1]);
-    UNROLL
-    for (u32 f = 1; f < FRAGMENTS; f++)
-        ret = larger(ret, larger(s->at[f].x[2 * which], s->at[f].x[2 * which + 1]));
-    return ret;
-}
-
-/* The scaled row maximum to subtract from scores; 0 for a row that has seen nothing, so that inf - inf never
-   occurs. */
-DEVICE float finite_max(float row_max, float scale)
-{
-    return row_max == NEGATIVE_INFINITY ? 0 : row_max * scale;
-}
-
-/* Raises the maxima and multiplies O and the sum of P by alpha, if a score of any row of the warp exceeds its limit. Lanes
-   compare their own scores, so that most tiles exchange none. A scale of 0 makes the limit infinite. */
-DEVICE void softmax_rescale(struct softmax *state, const float own[2], float scale,
-                            struct sums *o)
-{
-    float alpha[2];
-    if (!ANY(own[0] > state->limit[0] || own[1] > state->limit[1]))
-        return;
-    const float excess = MAX_EXCESS * reciprocal_of(scale);
-    UNROLL
-    for (u32 k = 0; k < 2; k++) {
-        const float row_max = larger(state->row_max[k], quad_max(own[k]));
-        alpha[k] = exp2_of(state->row_max[k] * scale - finite_max(row_max, scale));
-        state->row_max[k] = row_max;
-        state->limit[k] = row_max == NEGATIVE_INFINITY ? row_max : row_max + excess;
-        state->sum[k] *= alpha[k];
-    }
-    sums_scale(o, alpha[0], alpha[1]);
-}
-
-/* Scores to P; O and the softmax state follow a new maximum. */
-DEVICE void online_softmax(struct softmax *state, struct scores *s, u32 live, float scale,
-                           struct sums *o)
-{
-    const float own[2] = {lane_max(s, 0), lane_max(s, 1)};
-    softmax_rescale(state, own, scale, o);
-    const float shift[2] = {finite_max(state->row_max[0], scale),
-                            finite_max(state->row_max[1], scale)};
-    UNROLL
-    for (u32 f = 0; f < FRAGMENTS; f++) {
-        UNROLL
-        for (u32 x = 0; x < 4; x++) {
-            float *at = &s->at[f].x[x];
-            *at = is_live(live, f) ? exp2_of(*at * scale - shift[x >> 1]) : 0;
-            state->sum[x >> 1] += *at;
-        }
+    for (u32 k = 0; k < 4 * FRAGMENTS * ROW_TILES; k++) {
+        const u32 m = k / (4 * FRAGMENTS), entry = k % (4 * FRAGMENTS);
+        if (!tile_sees(seen, m, entry / 4, entry % 4))
+            s[m].at[entry / 4].x[entry % 4] = NEGATIVE_INFINITY;
     }
 }
 
@@ -184,30 +122,32 @@ DEVICE void store_lse(const struct abi_args *a, const struct work_item *work, u3
 }
 
 /* O / sum and LSE; a row that saw nothing gets 0 and -inf. */
-DEVICE void softmax_store(struct forward *f, const struct softmax *state, struct sums *o)
+DEVICE void softmax_store(struct forward *f, const struct softmax state[ROW_TILES],
+                          struct sums o[ROW_TILES])
 {
     struct view to = view_of(&f->a->o, f->work);
     const u32 rows = warp_rows(f->work, f->work->exist);
-    float inverse_sum[2];
+    float inverse_sum[LANE_ROWS];
     UNROLL
-    for (u32 k = 0; k < 2; k++) {
-        float sum = quad_sum(state->sum[k]);
+    for (u32 k = 0; k < LANE_ROWS; k++) {
+        const struct softmax *of = &state[k / 2];
+        float sum = quad_sum(of->sum[k % 2]);
         inverse_sum[k] = saw_nothing(sum) ? 0 : 1 / sum;
         store_lse(f->a, f->work, rows, k,
                   saw_nothing(sum)
                       ? NEGATIVE_INFINITY
-                      : (state->row_max[k] * f->softmax_scale + log2_of(sum)) * LN_2);
+                      : (of->row_max[k % 2] * f->softmax_scale + log2_of(sum)) * LN_2);
     }
-    store_row_block(o, inverse_sum[0], inverse_sum[1], SHARED_HALF(), &to, f->work);
+    store_row_block(o, inverse_sum, SHARED_HALF(), &to, f->work);
 }
 
-/* The unscaled sums and the softmax state, for the item that merges them. */
-DEVICE void softmax_store_partial(const struct abi_args *a, const struct work_item *work,
+/* The unscaled sums and the softmax state of row tile m, for the item that merges them. */
+DEVICE void softmax_store_partial(const struct abi_args *a, const struct work_item *work, u32 m,
                                   const struct softmax *state, const struct sums *o)
 {
     NO_UNROLL
     for (u32 k = 0; k < 2; k++) {
-        float *to = partial_to_store(a, work, k),
+        float *to = partial_to_store(a, work, 2 * m + k),
               sum = quad_sum(k ? state->sum[1] : state->sum[0]);
         if (!to)
             continue;
@@ -217,13 +157,13 @@ DEVICE void softmax_store_partial(const struct abi_args *a, const struct work_it
     }
 }
 
-/* Merges the partial results of the lane's rows, where there are any. */
-DEVICE void softmax_merge_partial(const struct abi_args *a, const struct work_item *work,
+/* Merges the partial results of the lane's rows of row tile m, where there are any. */
+DEVICE void softmax_merge_partial(const struct abi_args *a, const struct work_item *work, u32 m,
                                   struct softmax *state, float scale, struct sums *o)
 {
     UNROLL
     for (u32 k = 0; k < 2; k++) {
-        const float *from = partial_to_merge(a, work, k);
+        const float *from = partial_to_merge(a, work, 2 * m + k);
         if (!from)
             continue;
         struct f2 stored = get_two(from + PARTIAL_NUMBERS); /* row_max, sum */
@@ -245,27 +185,28 @@ DEVICE void apply_dropout(const struct forward *f, struct scores *s, const struc
     dropout(s, f->a, kept);
 }
 
-DEVICE void compute_pv(const struct forward *f, struct sums *o, const struct scores *p,
-                       u32 live)
+DEVICE void compute_pv(const struct forward *f, struct sums o[ROW_TILES],
+                       const struct scores p[ROW_TILES], u64 live)
 {
     accumulate(o, p, stream_operand(&f->stream, 1), live);
 }
 
 /* One column tile, of which some row of the warp sees the `live` slots; `seen` says which rows, null all. */
-DEVICE void forward_tile(struct forward *f, struct softmax *state, struct sums *o, u32 live,
-                         const struct seen *seen, u32 kept)
+DEVICE void forward_tile(struct forward *f, struct softmax state[ROW_TILES],
+                         struct sums o[ROW_TILES], u64 live, const struct seen *seen, u32 kept)
 {
-    struct scores s;
-    compute_qk(f, &s, live);
-    apply_mask(f, &s, seen);
-    online_softmax(state, &s, live, f->softmax_scale, o);
-    apply_dropout(f, &s, seen, kept);
-    compute_pv(f, o, &s, live);
+    struct scores s[ROW_TILES];
+    compute_qk(f, s, live);
+    apply_mask(f, s, seen);
+    online_softmax(state, s, live, f->softmax_scale, o);
+    apply_dropout(f, &s[0], seen, kept);
+    compute_pv(f, o, s, live);
 }
 
 /* Two copies of the tile's code where that compiles fast enough: the first, for tiles that all rows see whole,
    tests nothing, and repeats for a run of them. */
-DEVICE void forward_column_tile(struct forward *f, struct softmax *state, struct sums *o)
+DEVICE void forward_column_tile(struct forward *f, struct softmax state[ROW_TILES],
+                                struct sums o[ROW_TILES])
 {
     const struct column_tile *ct = &f->stream.now;
     const struct words words = stage_words(&f->stream);
@@ -278,30 +219,38 @@ DEVICE void forward_column_tile(struct forward *f, struct softmax *state, struct
         run_end(&f->stream);
         return;
     }
-    const u32 live = live_slots(&words);
+    const u64 live = live_slots(&words);
     if (!live)
         return;
     const struct seen seen = seen_of(&words);
-    forward_tile(f, state, o, live, &seen, dropout_kept(&f->drop, ct, live));
+    forward_tile(f, state, o, live, &seen, dropout_kept(&f->drop, ct, live_any(live)));
 }
 
-DEVICE void forward_epilogue(struct forward *f, struct softmax *state, struct sums *o)
+DEVICE void forward_epilogue(struct forward *f, struct softmax state[ROW_TILES],
+                             struct sums o[ROW_TILES])
 {
-    if (SHARED_ROWS && f->a->merge)
-        softmax_merge_partial(f->a, f->work, state, f->softmax_scale, o);
-    if (SHARED_ROWS && f->work->item->split)
-        softmax_store_partial(f->a, f->work, state, o);
-    else
+    UNROLL
+    for (u32 m = 0; SHARED_ROWS && m < ROW_TILES; m++) {
+        if (f->a->merge)
+            softmax_merge_partial(f->a, f->work, m, &state[m], f->softmax_scale, &o[m]);
+        if (f->work->item->split)
+            softmax_store_partial(f->a, f->work, m, &state[m], &o[m]);
+    }
+    if (!SHARED_ROWS || !f->work->item->split)
         softmax_store(f, state, o);
 }
 
 DEVICE void row_block_forward(const struct abi_args *a, struct work_item *work)
 {
-    struct forward f;
-    struct softmax state = {
+    const struct softmax none = {
         {NEGATIVE_INFINITY, NEGATIVE_INFINITY}, {NEGATIVE_INFINITY, NEGATIVE_INFINITY}, {0, 0}};
-    struct sums o;
-    sums_clear(&o);
+    struct forward f;
+    struct softmax state[ROW_TILES];
+    struct sums o[ROW_TILES];
+    UNROLL
+    for (u32 m = 0; m < ROW_TILES; m++)
+        state[m] = none;
+    sums_clear(o);
     forward_start(&f, a, work, USE_FIRST | USE_SECOND);
     NO_UNROLL
     do {
@@ -309,11 +258,11 @@ DEVICE void row_block_forward(const struct abi_args *a, struct work_item *work)
         if (stream_is_first(&f.stream))
             load_q(&f);
         else
-            forward_column_tile(&f, &state, &o);
+            forward_column_tile(&f, state, o);
         stream_arrive(&f.stream);
     } while (stream_goes_on(&f.stream));
     work_item_restore(work, a, stream_notes(&f.stream));
-    forward_epilogue(&f, &state, &o);
+    forward_epilogue(&f, state, o);
 }
 
 #endif

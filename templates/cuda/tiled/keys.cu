@@ -62,11 +62,11 @@ DEVICE void key_p_ds(const struct backward *b, const struct seen *seen, u32 kept
 enum { KEY_SUMS = BOTH_AT_ONCE ? 2 : 1, KEY_PASSES = 3 - KEY_SUMS };
 
 /* One column tile, of which some row of the warp sees the `live` slots. */
-DEVICE void key_tile(const struct backward *b, u32 pass, u32 live, const struct seen *seen,
+DEVICE void key_tile(const struct backward *b, u32 pass, u64 live, const struct seen *seen,
                      struct sums sums[KEY_SUMS])
 {
     struct scores s[2]; /* S, then P; dP, then dS */
-    u32 kept = dropout_kept(&b->drop, &b->stream.now, live);
+    u32 kept = dropout_kept(&b->drop, &b->stream.now, live_any(live));
     backward_s_dp(b, s, pass == 0, live);
     key_p_ds(b, seen, kept, s);
     if (BOTH_AT_ONCE)
@@ -89,7 +89,7 @@ DEVICE void key_column_tile(struct backward *b, u32 pass, struct sums sums[KEY_S
         run_end(&b->stream);
         return;
     }
-    const u32 live = live_slots(&words);
+    const u64 live = live_slots(&words);
     if (!live)
         return;
     const struct seen seen = seen_of(&words);
@@ -118,7 +118,7 @@ DEVICE void store_floats(const struct sums *s, float by, const struct view *to,
 DEVICE void key_epilogue(const struct backward *b, struct sums *s, u32 sum)
 {
     const struct work_item *work = b->work;
-    const float by = sum ? 1 : ds_scale(b->a), delta_correction[2] = {0, 0};
+    const float by = sum ? 1 : ds_scale(b->a), each[2] = {by, by}, delta_correction[2] = {0, 0};
     half_t *staging = sum ? b->rows : b->rows_grad;
     struct view to = view_of(sum ? &b->a->d_v : &b->a->d_k, work);
     struct epilogue e = {b->a, work, to, by, sum, 0, GROUPED, epilogue_corrections(b)};
@@ -127,7 +127,7 @@ DEVICE void key_epilogue(const struct backward *b, struct sums *s, u32 sum)
     else if (GROUPED)
         store_floats(s, by, &to, work);
     else
-        store_row_block(s, by, by, staging, &to, work);
+        store_row_block(s, each, staging, &to, work);
 }
 
 DEVICE void row_block_dkv(const struct abi_args *a, struct work_item *work)

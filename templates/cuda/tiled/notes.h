@@ -24,10 +24,11 @@ enum {
     BACKWARD_NOTES = NOTE_PLACES + 4 * THREADS,
 };
 
-typedef char notes_are_as_planned[4 * FORWARD_NOTES == TILED_FORWARD_NOTES(BLOCK_ROWS) &&
-                                          4 * BACKWARD_NOTES == TILED_BACKWARD_NOTES(BLOCK_ROWS)
-                                      ? 1
-                                      : -1];
+typedef char
+    notes_are_as_planned[4 * FORWARD_NOTES == TILED_FORWARD_NOTES(BLOCK_ROWS, THREADS) &&
+                                 4 * BACKWARD_NOTES == TILED_BACKWARD_NOTES(BLOCK_ROWS, THREADS)
+                             ? 1
+                             : -1];
 
 /* An address in two words. */
 DEVICE void note_address(u32 *at, const void *p)

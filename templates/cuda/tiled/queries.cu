@@ -172,7 +172,7 @@ DEVICE void store_delta(const struct backward *b, struct query_rows *r)
 }
 
 /* S and dP. One after the other takes fewer registers, but not with a bias or wide heads. */
-DEVICE void query_s_dp(const struct backward *b, struct scores s[2], u32 live)
+DEVICE void query_s_dp(const struct backward *b, struct scores s[2], u64 live)
 {
     const u32 at = THREAD / 32 * 16 * PITCH;
     if (BIAS || STEPS > 6 || OWN_IN_REGISTERS) {
@@ -190,13 +190,13 @@ struct query_sums {
 
 /* One column tile, of which some row of the warp sees the `live` slots. With ONE_PASS both sums at once; else
    the first pass only finds delta. */
-DEVICE void query_tile(const struct backward *b, struct query_rows *r, u32 pass, u32 live,
+DEVICE void query_tile(const struct backward *b, struct query_rows *r, u32 pass, u64 live,
                        const struct seen *seen, const struct query_sums *sums)
 {
     const half_t *columns = stream_operand(&b->stream, 0);
     struct scores s[2]; /* S, then P; dP, then dS */
     query_s_dp(b, s, live);
-    dropout(&s[1], b->a, dropout_kept(&b->drop, &b->stream.now, live));
+    dropout(&s[1], b->a, dropout_kept(&b->drop, &b->stream.now, live_any(live)));
     query_ds(b, r, seen, s);
     if (ONE_PASS)
         accumulate_both(sums->d_q, &s[1], sums->p_k, &s[0], columns, live);
@@ -218,7 +218,7 @@ DEVICE void query_column_tile(struct backward *b, struct query_rows *r, u32 pass
         run_end(&b->stream);
         return;
     }
-    const u32 live = live_slots(&words);
+    const u64 live = live_slots(&words);
     if (!live)
         return;
     const struct seen seen = seen_of(&words);
@@ -258,13 +258,13 @@ DEVICE void query_epilogue(const struct backward *b, const struct query_rows *r,
                            struct sums *d_q, const struct sums *p_k)
 {
     const struct work_item *work = b->work;
-    const float by = ds_scale(b->a);
+    const float by = ds_scale(b->a), each[2] = {by, by};
     struct view to = view_of(&b->a->d_q, work);
     struct epilogue e = {b->a, work, to, by, 0, ONE_PASS, 0, epilogue_corrections(b)};
     if (ONE_PASS && !query_is_split(work))
         sums_subtract(d_q, p_k, r->delta_correction[0], r->delta_correction[1]);
     if (!SHARED_ROWS)
-        store_row_block(d_q, by, by, b->rows, &to, work);
+        store_row_block(d_q, each, b->rows, &to, work);
     NO_UNROLL
     for (; SHARED_ROWS && e.sum <= query_is_split(work); e.sum++) {
         epilogue_row_block(&e, d_q, r->delta_correction, b->rows);

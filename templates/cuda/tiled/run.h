@@ -18,7 +18,7 @@ struct run {
 DEVICE u32 run_length(const struct stream *s)
 {
     const struct walk *w = &s->walk;
-    const u32 any = s->buffers > 1 && s->part >> 2 && w->column + TILE_COLS <= w->end &&
+    const u32 any = s->buffers > 1 && s->part >> LANE_ROWS && w->column + TILE_COLS <= w->end &&
                     s->next.slots == SLOT_END * TILE_COLS;
     return any ? (w->end - w->column) / TILE_COLS : 0;
 }
@@ -104,7 +104,7 @@ DEVICE void run_issue(struct stream *s, struct run *run)
     copy_async_commit();
     if (s->use & USE_NUMBERS && THREAD < 2 * TILE_COLS) {
         const float *behind = (const float *)noted_address(run_numbers(s));
-        s->prefetched =
+        s->prefetched[0] =
             bits_of(behind[(i32)(THREAD % TILE_COLS - (run->left + 1) * TILE_COLS)]);
     }
 }

@@ -45,7 +45,7 @@ DEVICE void keep_scores(struct forward *f, float *scratch, float row_max[2])
     const struct column_tile *ct = &f->stream.now;
     struct scores s;
     const struct words words = stage_words(&f->stream);
-    const u32 live = live_slots(&words);
+    const u64 live = live_slots(&words);
     if (live)
         compute_qk(f, &s, live);
     else
@@ -116,7 +116,7 @@ DEVICE void add_kept(const struct forward *f, const float *scratch, const float 
     const float p_scale = sparsegen_scale(f->a);
     const struct words words = stage_words(&f->stream);
     const struct seen seen = seen_of(&words);
-    const u32 live = live_slots(&words);
+    const u64 live = live_slots(&words);
     struct scores s;
     if (!live)
         return;
@@ -134,7 +134,7 @@ DEVICE void add_kept(const struct forward *f, const float *scratch, const float 
     }
     const struct bias_place place = {f->a, f->work, ct};
     bias_scale(&s, place, &seen);
-    dropout(&s, f->a, dropout_kept(&f->drop, ct, live));
+    dropout(&s, f->a, dropout_kept(&f->drop, ct, live_any(live)));
     accumulate(o, &s, stream_operand(&f->stream, 1), live);
 }
 
@@ -172,7 +172,8 @@ DEVICE void row_block_sparsegen(const struct abi_args *a, const struct work_item
     } while (stream_goes_on(&f.stream));
     store_lse(a, work, warp_rows(work, work->exist), 0, tau[0]);
     store_lse(a, work, warp_rows(work, work->exist), 1, tau[1]);
-    store_row_block(&o, 1, 1, SHARED_HALF(), &to, work);
+    const float ones[LANE_ROWS] = {1, 1};
+    store_row_block(&o, ones, SHARED_HALF(), &to, work);
 }
 
 #endif

@@ -31,10 +31,12 @@ struct stream {
     const struct abi_args *a;
     const struct abi_tensor *first, *second; /* operands, whose rows are columns here */
     struct places from;                      /* not with USE_NOTES */
-    u32 prefetched; /* what this thread prefetched for the next tile: LSE or delta of a column, or a word of the pattern */
-    half_t *buffer; /* shared: tile, operand, slot */
+    u32 prefetched
+        [ROW_TILES]; /* what this thread prefetched for the next tile: LSE or delta of a column, or words of the
+                                  pattern */
+    half_t *buffer;   /* shared: tile, operand, slot */
     u32 buffers, use; /* constants; buffers: column tiles that the buffer holds (1 or 2) */
-    u32 part; /* bits 0, 1: the lane's rows take part; 2: all rows of the row block do */
+    u32 part; /* bits below LANE_ROWS: the lane's rows take part; bit LANE_ROWS: all rows of the row block do */
     u32 row;  /* block_row(0); not with USE_NOTES */
     u32 buffer_index; /* where in the buffer `now` is */
     struct column_tile now, next;
@@ -204,22 +206,31 @@ DEVICE void numbers_put(const struct stream *s, const struct work_item *work)
 DEVICE void read_number(struct stream *s, const struct column_tile *ct)
 {
     u32 slot = THREAD % TILE_COLS;
-    s->prefetched = 0;
+    s->prefetched[0] = 0;
     if (!(s->use & USE_NUMBERS) || THREAD >= 2 * TILE_COLS || slot >= end_slot(ct))
         return;
     const float *numbers = (const float *)noted_address(numbers_noted(s));
-    s->prefetched = bits_of(numbers[slot_column(ct, s->walk.work, slot)]);
+    s->prefetched[0] = bits_of(numbers[slot_column(ct, s->walk.work, slot)]);
 }
 
-/* and words of the pattern (the last BLOCK_ROWS threads). */
+/* and words of the pattern: threads that prefetch no number, one or two each. */
+DEVICE u32 word_threads(const struct stream *s)
+{
+    return ROW_TILES > 1 && !(s->use & USE_NUMBERS) ? THREADS : THREADS / 2;
+}
+
 DEVICE void read_pattern(struct stream *s, const struct column_tile *ct)
 {
-    if (ct->pattern && THREAD >= BLOCK_ROWS)
-        s->prefetched = (s->walk.work->plan->patterns +
-                         (u64)(ct->pattern - 1) * BLOCK_ROWS)[THREAD - BLOCK_ROWS];
+    const u32 threads = word_threads(s), first = THREADS - threads;
+    if (!ct->pattern || THREAD < first)
+        return;
+    const u32 *words = s->walk.work->plan->patterns + (u64)(ct->pattern - 1) * BLOCK_ROWS;
+    UNROLL
+    for (u32 k = 0; k < BLOCK_ROWS / threads; k++)
+        s->prefetched[k] = words[THREAD - first + k * threads];
 }
 
-typedef char who_brings_numbers_brings_no_word[BLOCK_ROWS >= 2 * TILE_COLS ? 1 : -1];
+typedef char threads_without_numbers[THREADS / 2 >= 2 * TILE_COLS ? 1 : -1];
 
 /* Stores what was prefetched for the next tile, which is at buffer_index. LSE is scaled here, since arithmetic right
    behind the load would wait for it. */
@@ -228,12 +239,17 @@ DEVICE void store_prefetched(const struct stream *s, u32 buffer_index)
     const u32 thread =
         s->use & USE_NUMBERS ? opt_barrier(THREAD) : THREAD; /* fewer registers */
     if (s->use & USE_NUMBERS && thread < 2 * TILE_COLS) {
-        const float number = float_of(s->prefetched);
+        const float number = float_of(s->prefetched[0]);
         shared_put(column_numbers(s, buffer_index, thread % TILE_COLS) + thread / TILE_COLS,
                    thread < TILE_COLS ? scaled_lse(number) : number);
     }
-    if (s->next.pattern && thread >= BLOCK_ROWS)
-        shared_put_u32(pattern_words(s, buffer_index) + thread - BLOCK_ROWS, s->prefetched);
+    const u32 threads = word_threads(s), first = THREADS - threads;
+    if (!s->next.pattern || thread < first)
+        return;
+    u32 *words = pattern_words(s, buffer_index) + thread - first;
+    UNROLL
+    for (u32 k = 0; k < BLOCK_ROWS / threads; k++)
+        shared_put_u32(words + k * threads, s->prefetched[k]);
 }
 
 DEVICE void stream_issue(struct stream *s, u32 buffer_index)
@@ -270,7 +286,11 @@ DEVICE void stream_start(struct stream *s, const struct work_item *work)
     s->next.column = s->next.pattern = 0;
     s->next.stored = 0;
     const u32 rows = warp_rows(work, work->length) >> lane_row(0);
-    s->part = one_value((rows & 1) | (rows >> 7 & 2) | (ALL_APART && item_is_full(work)) << 2);
+    u32 part = (ALL_APART && item_is_full(work)) << LANE_ROWS;
+    UNROLL
+    for (u32 k = 0; k < LANE_ROWS; k++)
+        part |= (rows >> 8 * k & 1) << k;
+    s->part = one_value(part);
     s->row = one_value(block_row(0));
     const struct places places = {{copy_from(s->first, work), copy_from(s->second, work)}};
     places_put(s, &places);
