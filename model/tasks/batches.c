@@ -28,6 +28,7 @@ struct piece {
     uint32_t *token_ids;
     struct token_span *span;
     uint32_t count, first_part;
+    uint32_t left_out; /* first tokens, which pooling leaves out */
     bool cut;
 };
 
@@ -66,11 +67,12 @@ static void encode(const struct engine *g, const struct task_text *text,
     tokenizer_encode(g->tokenizer, a, text->b, task_longest(g, o->max_length), t);
     free(whole);
     *ret = (struct piece){
-        memory_copy(t->token_ids, t->count * sizeof *t->token_ids),
-        memory_copy(t->span, t->count * sizeof *t->span),
-        t->count,
-        t->first_part,
-        t->cut,
+        .token_ids = memory_copy(t->token_ids, t->count * sizeof *t->token_ids),
+        .span = memory_copy(t->span, t->count * sizeof *t->span),
+        .count = t->count,
+        .first_part = t->first_part,
+        .left_out = o->prompt_tokens,
+        .cut = t->cut,
     };
 }
 
@@ -98,12 +100,14 @@ static void join(struct piece *piece, struct task_batches *b)
     b->span = memory_new(tokens, sizeof *b->span);
     b->sequence = memory_new(b->texts, sizeof *b->sequence);
     b->is_cut = memory_new(b->texts, sizeof *b->is_cut);
+    b->left_out = memory_new(b->texts, sizeof *b->left_out);
     for (uint32_t k = 0; k < b->texts; k++) {
         struct piece *p = &piece[k];
         memcpy(b->token_ids + at, p->token_ids, p->count * sizeof *p->token_ids);
         memcpy(b->span + at, p->span, p->count * sizeof *p->span);
         b->sequence[k] = (struct sequence){b->token_ids + at, p->count, p->first_part};
         b->is_cut[k] = p->cut;
+        b->left_out[k] = p->left_out;
         b->cut += p->cut;
         at += p->count;
         free(p->token_ids);
@@ -182,6 +186,7 @@ static void append(struct task_batches *b, uint64_t at, const struct task_batche
         memcpy(b->span + at, span, s.count * sizeof *span);
         s.token_ids = b->token_ids + at;
         b->is_cut[b->texts] = part->is_cut[k];
+        b->left_out[b->texts] = part->left_out[k];
         b->sequence[b->texts++] = s;
         at += s.count;
     }
@@ -202,6 +207,7 @@ void task_join(const struct task_batches *const *part, uint32_t n, const struct 
     b.span = memory_new(tokens, sizeof *b.span);
     b.sequence = memory_new(texts, sizeof *b.sequence);
     b.is_cut = memory_new(texts, sizeof *b.is_cut);
+    b.left_out = memory_new(texts, sizeof *b.left_out);
     for (uint32_t p = 0; p < n; p++) {
         append(&b, at, part[p]);
         at += tokens_of(part[p]);
@@ -214,6 +220,7 @@ void task_finish(struct task_batches *b)
 {
     free(b->sequence);
     free(b->is_cut);
+    free(b->left_out);
     free(b->token_ids);
     free(b->span);
     free(b->order);

@@ -10,6 +10,7 @@
 struct embed {
     const struct engine *g;
     const struct embedding *how;
+    const uint32_t *left_out; /* [texts]: first tokens that are not pooled; null: none */
     float *ret;
 };
 
@@ -52,34 +53,47 @@ void embedding_cut(const struct engine *g, const struct embedding *m, float *x)
 
 /* ---- pooling of fetched rows ---- */
 
-/* Sum of weight(k) * row k over the n rows of a sequence, divided; k counts from 1. */
-static void sum_rows(const struct embed *m, const struct engine_workspace *w, uint32_t s,
+/* Rows first .. end - 1 are a sequence, of which begin .. end - 1 are pooled: none where all tokens are the prompt's. */
+struct rows {
+    uint32_t first, begin, end;
+};
+
+static struct rows rows_of(const struct embed *m, const struct engine_workspace *w, uint32_t s,
+                           uint32_t text)
+{
+    const uint32_t first = (uint32_t)w->offsets[s], end = (uint32_t)w->offsets[s + 1];
+    const uint32_t left_out = m->left_out ? m->left_out[text] : 0;
+    return (struct rows){first, left_out < end - first ? first + left_out : end, end};
+}
+
+/* Sum of weight(k) * row k over the pooled rows, divided; k counts from 1 at the first row of the sequence. */
+static void sum_rows(const struct embed *m, const struct engine_workspace *w, struct rows r,
                      enum pooling pooling, float *ret)
 {
-    const uint32_t size = m->g->config.hidden, first = (uint32_t)w->offsets[s];
-    const uint32_t n = (uint32_t)w->offsets[s + 1] - first;
+    const uint32_t size = m->g->config.hidden, n = r.end - r.begin, before = r.begin - r.first;
     const bool weighted = pooling == POOLING_WEIGHTED_MEAN;
-    const double divisor = weighted                       ? 0.5 * n * (n + 1.0)
+    const double divisor = weighted                       ? 0.5 * n * (2.0 * before + n + 1)
                            : pooling == POOLING_MEAN_SQRT ? sqrt(n)
                                                           : n;
     double *sum = memory_new(size, sizeof *sum);
-    for (uint32_t k = 0; k < n; k++) {
-        engine_row(m->g, w, first + k, ret);
+    for (uint32_t k = r.begin; k < r.end; k++) {
+        engine_row(m->g, w, k, ret);
         for (uint32_t i = 0; i < size; i++)
-            sum[i] += (weighted ? k + 1.0 : 1.0) * (double)ret[i];
+            sum[i] += (weighted ? k - r.first + 1.0 : 1.0) * (double)ret[i];
     }
     for (uint32_t i = 0; i < size; i++)
-        ret[i] = (float)(sum[i] / divisor);
+        ret[i] = n ? (float)(sum[i] / divisor) : 0;
     free(sum);
 }
 
-static void max_rows(const struct embed *m, const struct engine_workspace *w, uint32_t s,
+static void max_rows(const struct embed *m, const struct engine_workspace *w, struct rows r,
                      float *ret)
 {
     const uint32_t size = m->g->config.hidden;
     float *row = memory_new(size, sizeof *row);
-    engine_row(m->g, w, (uint32_t)w->offsets[s], ret);
-    for (uint32_t k = (uint32_t)w->offsets[s] + 1; k < (uint32_t)w->offsets[s + 1]; k++) {
+    for (uint32_t i = 0; i < size; i++)
+        ret[i] = -INFINITY;
+    for (uint32_t k = r.begin; k < r.end; k++) {
         engine_row(m->g, w, k, row);
         for (uint32_t i = 0; i < size; i++)
             ret[i] = row[i] > ret[i] ? row[i] : ret[i];
@@ -87,36 +101,47 @@ static void max_rows(const struct embed *m, const struct engine_workspace *w, ui
     free(row);
 }
 
-static void pool_rows(const struct embed *m, const struct engine_workspace *w, uint32_t s,
+/* The last row; 0 where none is pooled. */
+static void last_row(const struct embed *m, const struct engine_workspace *w, struct rows r,
+                     float *ret)
+{
+    if (r.begin < r.end)
+        engine_row(m->g, w, r.end - 1, ret);
+    else
+        memset(ret, 0, m->g->config.hidden * sizeof *ret);
+}
+
+static void pool_rows(const struct embed *m, const struct engine_workspace *w, struct rows r,
                       float *ret)
 {
     for (uint32_t k = 0; k < m->how->poolings; k++, ret += m->g->config.hidden) {
         const enum pooling pooling = m->how->pooling[k];
         if (pooling == POOLING_CLS)
-            engine_row(m->g, w, (uint32_t)w->offsets[s], ret);
+            engine_row(m->g, w, r.begin < r.end ? r.begin : r.first, ret);
         else if (pooling == POOLING_LAST)
-            engine_row(m->g, w, (uint32_t)w->offsets[s + 1] - 1, ret);
+            last_row(m, w, r, ret);
         else if (pooling == POOLING_MAX)
-            max_rows(m, w, s, ret);
+            max_rows(m, w, r, ret);
         else
-            sum_rows(m, w, s, pooling, ret);
+            sum_rows(m, w, r, pooling, ret);
     }
 }
 
 /* ---- a batch ---- */
 
 /* True for poolings that are a head of the engine. */
-static bool is_head(const struct embedding *how)
+static bool is_head(const struct embed *m)
 {
-    return how->poolings == 1 &&
-           (how->pooling[0] == POOLING_MEAN || how->pooling[0] == POOLING_POOLER);
+    const enum pooling pooling = m->how->pooling[0];
+    return m->how->poolings == 1 &&
+           (pooling == POOLING_POOLER || (pooling == POOLING_MEAN && !m->left_out));
 }
 
 /* pooled [sequences, pooled_width], unless pool_rows() makes them of fetched rows. */
 static int begin_pooling(const struct embed *m, struct engine_workspace *w, float *pooled,
                          struct error *e)
 {
-    if (!is_head(m->how))
+    if (!is_head(m))
         return engine_fetch(m->g, w, e);
     return m->how->pooling[0] == POOLING_MEAN ? head_mean(m->g, w, pooled, e)
                                               : head_pool(m->g, w, pooled, e);
@@ -156,18 +181,27 @@ static int embed(void *context, const uint32_t *text, uint32_t n,
     }
 #pragma omp parallel for num_threads((int)m->g->threads)
     for (uint32_t k = 0; k < n; k++) {
-        if (!is_head(m->how))
-            pool_rows(m, workspace, k, pooled + k * size);
+        if (!is_head(m))
+            pool_rows(m, workspace, rows_of(m, workspace, k, text[k]), pooled + k * size);
         run_steps(m, pooled + k * size, m->ret + text[k] * kept);
     }
     free(pooled);
     return 0;
 }
 
+/* b->left_out, or null where it is 0 for each text. */
+static const uint32_t *find_left_out(const struct task_batches *b)
+{
+    for (uint32_t k = 0; k < b->texts && b->left_out; k++)
+        if (b->left_out[k])
+            return b->left_out;
+    return NULL;
+}
+
 int task_embed(const struct task_runner *t, const struct task_batches *b,
                const struct embedding *how, float *ret, struct error *e)
 {
-    struct embed m = {t->engine, how, ret};
+    struct embed m = {t->engine, how, find_left_out(b), ret};
     struct task_visitor visitor = {embed, &m};
     return task_run(t, b, &visitor, e);
 }

@@ -16,6 +16,7 @@ struct task_options {
     uint32_t overlap;        /* task_answer: tokens that two windows share; 0: 128 */
     uint32_t batch_tokens;   /* 0: 4096 */
     struct text_part prompt; /* goes before part a of each text; null bytes: none */
+    uint32_t prompt_tokens;  /* tokens of `prompt` that pooling leaves out; 0: none */
     void (*progress)(void *context, uint64_t done, uint64_t all); /* texts; null: nobody */
     void *context;
 };
@@ -31,6 +32,7 @@ struct task_batches {
     struct token_span *span;   /* their places in the texts */
     uint32_t texts, cut;       /* cut: texts that max_length shortened */
     bool *is_cut;              /* [texts] */
+    uint32_t *left_out;        /* [texts]: first tokens that pooling leaves out; null: none */
     uint32_t *order;           /* [texts]: which text runs when, longest first */
     uint32_t *first; /* [batches + 1]: batch k is order[first[k]] .. order[first[k+1]] */
     uint32_t batches;

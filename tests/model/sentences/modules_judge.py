@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
 """maskbert embed against sentence-transformers on random folders of four families: usage modules_judge.py MASKBERT [FAMILY..].
-Every pooling mode and several at once, Dense with each activation and with residuals, Normalize before and behind it, prompts and
-truncate_dim: vectors within 1e-5. Exit code 77 (skipped) where sentence-transformers is not installed."""
+Every pooling mode and several at once, Dense with each activation and with residuals, Normalize before and behind it, prompts that
+pooling includes or leaves out, and truncate_dim: vectors within 1e-5. Exit code 77 (skipped) where sentence-transformers is not installed."""
 import json
 import os
 import pathlib
@@ -124,8 +124,22 @@ def check(case):
     case.save(*last, prompts={"query": "find: ", "passage": "The "}, default_prompt_name="query", truncate_dim=20)
     case.compare("default prompt, truncate_dim")
     case.compare("passage", "--prompt-name", "passage", prompt_name="passage")
+    check_prompts(case, width)
+    case.save(*last, prompts={"query": "find: ", "passage": "The "}, default_prompt_name="query", truncate_dim=20)
     case.compare("own prompt, normalize", "--prompt", "A man ", "--normalize", prompt="A man ", normalize_embeddings=True)
     print(f"ok   {case.family}: {case.count} settings, {len(LINES)} sentences each: {case.worst:.2e}, at most 1e-5", flush=True)
+
+
+def check_prompts(case, width):
+    """Prompts that end in a blank, in a word, in a part of one, and one that is longer than max_seq_length."""
+    for modes in (*MODES, tuple(MODES)):
+        case.save(models.Pooling(width, pooling_mode=modes, include_prompt=False), prompts={"query": "find: "}, default_prompt_name="query")
+        case.compare(f"{modes} without the prompt")
+    for prompt in ("A man ", "A man", "spar", "a", "sparse attention " * 40, " "):
+        case.compare(f"without the prompt '{prompt[:20]}'", "--prompt", prompt, prompt=prompt)
+    case.save(models.Pooling(width, pooling_mode="mean", include_prompt=False), models.Normalize(), prompts={"query": "find: "})
+    case.compare("no prompt, include_prompt false")
+    case.compare("a named prompt, include_prompt false", "--prompt-name", "query", prompt_name="query")
 
 
 def check_refusals(case):

@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
 """modules_test.py MASKBERT: do the modules of a sentence-transformers folder make of hidden states (embed --pooling none) what their
-definitions say? Every pooling mode, several at once, Dense with each activation and residual, Normalize before and behind it, truncate_dim.
+definitions say? Every pooling mode, several at once, Dense with each activation and residual, Normalize before and behind it, truncate_dim,
+and prompts whose tokens pooling leaves out, all tokens of a line included.
 Needs no package; modules_judge.py asks sentence-transformers itself. Closes with cmocka's lines."""
 import json
 import math
@@ -15,14 +16,23 @@ sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1]))
 from serve_test import make_model, run, texts_of  # noqa: E402
 
 WIDTH = 64  # of make_model
-LINES = [*texts_of(3, 12), "", "the"]
+LINES = [*texts_of(3, 12), "", "the", "r"]
+NOTHING = [0.0] * WIDTH
+
+
+def weighted(rest, first):
+    weights = range(first, first + len(rest))
+    return [sum(w * a for w, a in zip(weights, c)) / sum(weights) for c in zip(*rest)] or NOTHING
+
+
+# Functions of all rows of a line, and of the rest behind the prompt's.
 POOLED = {
-    "cls": lambda x: x[0],
-    "max": lambda x: [max(c) for c in zip(*x)],
-    "mean": lambda x: [sum(c) / len(x) for c in zip(*x)],
-    "mean_sqrt_len_tokens": lambda x: [sum(c) / len(x) ** 0.5 for c in zip(*x)],
-    "weightedmean": lambda x: [sum(w * a for w, a in enumerate(c, 1)) / (len(x) * (len(x) + 1) / 2) for c in zip(*x)],
-    "lasttoken": lambda x: x[-1],
+    "cls": lambda x, rest: (rest or x)[0],
+    "max": lambda x, rest: [max(c) for c in zip(*rest)] or [-math.inf] * WIDTH,
+    "mean": lambda x, rest: [sum(c) / len(rest) for c in zip(*rest)] or NOTHING,
+    "mean_sqrt_len_tokens": lambda x, rest: [sum(c) / len(rest) ** 0.5 for c in zip(*rest)] or NOTHING,
+    "weightedmean": lambda x, rest: weighted(rest, len(x) - len(rest) + 1),
+    "lasttoken": lambda x, rest: rest[-1] if rest else NOTHING,
 }
 ACTIVE = {
     "linear.Identity": lambda a: a,
@@ -72,13 +82,13 @@ class Dense:
         return [a + b for a, b in zip(y, more)]
 
 
-def write_modules(folder, modes, behind, settings):
+def write_modules(folder, modes, behind, settings, includes=True):
     kinds = ["Transformer", "Pooling", *("Normalize" if m is None else "Dense" for m in behind)]
     modules = [{"idx": k, "name": str(k), "path": f"{k}_{kind}" if k else "", "type": f"sentence_transformers.models.{kind}"} for k, kind in enumerate(kinds)]
     (folder / "modules.json").write_text(json.dumps(modules))
     for m in modules[1:]:
         (folder / m["path"]).mkdir(exist_ok=True)
-    (folder / "1_Pooling/config.json").write_text(json.dumps({"pooling_mode": modes}))
+    (folder / "1_Pooling/config.json").write_text(json.dumps({"pooling_mode": modes, "include_prompt": includes}))
     for m, dense in zip(modules[2:], behind):
         if dense:
             dense.write(folder / m["path"])
@@ -99,6 +109,30 @@ def vectors(maskbert, model, out, *options):
     return [json.loads(line) for line in out.read_text().splitlines()]
 
 
+def near(x, truth):
+    """Numbers that are not finite are null in JSON."""
+    finite = [a for a in truth if math.isfinite(a)]
+    return len(x) == len(truth) and all(b is None if math.isinf(a) else abs(a - b) < 1e-5 * max(1, *map(abs, finite), 1) for a, b in zip(truth, x))
+
+
+def prompts(maskbert, model, out):
+    """include_prompt false: lines behind each prompt without its tokens, those before it among them, but with the special one at its end."""
+    fails, empty = [], 0
+    for prompt in ("the ", "rive", "the the the rive"):
+        write_modules(model, list(POOLED), [], {"prompts": {"p": prompt}, "default_prompt_name": "p"}, includes=False)
+        count = len(run(maskbert, "tokenize", model, stdin=prompt + "\n").split()) - 1
+        states = vectors(maskbert, model, out, "--pooling", "none", "--prompt", prompt)
+        for line, rows, x in zip(LINES, states, vectors(maskbert, model, out), strict=True):
+            truth = [a for mode in POOLED for a in POOLED[mode](rows, rows[count:])]
+            empty += not rows[count:]
+            if not near(x, truth):
+                fails.append(f"prompt '{prompt}', line '{line}': {x[:4]}, {truth[:4]} expected")
+    whole, states = vectors(maskbert, model, out, "--prompt", ""), vectors(maskbert, model, out, "--pooling", "none", "--prompt", "")
+    if not all(near(x, [a for mode in POOLED for a in POOLED[mode](rows, rows)]) for rows, x in zip(states, whole, strict=True)):
+        fails.append(f"without a prompt: {whole[0][:4]}")
+    return fails + ([] if empty else ["no line has all its tokens left out"])
+
+
 def main():
     maskbert, fails, count = sys.argv[1], [], 0
     with tempfile.TemporaryDirectory(prefix="sentences-") as folder:
@@ -110,15 +144,17 @@ def main():
             ours = vectors(maskbert, model, out)
             count += 1
             for rows, x in zip(states, ours, strict=True):
-                truth = [a for mode in modes for a in POOLED[mode](rows)]
+                truth = [a for mode in modes for a in POOLED[mode](rows, rows)]
                 for m in behind:
                     truth = m.run(truth) if m else unit(truth)
                 truth = truth[:settings.get("truncate_dim")]
-                if len(x) != len(truth) or not max(abs(a - b) for a, b in zip(x, truth)) < 1e-5 * max(1, max(map(abs, truth))):
+                if not near(x, truth):
                     fails.append(f"{modes}, {[m and m.activation for m in behind]}: {x[:4]}, {truth[:4]} expected")
+        fails += prompts(maskbert, model, out)
+        count += 1
     print("\n".join(fails[:9]))
     print(f"[  PASSED  ] {count - min(count, len(fails))} test(s).\n[  FAILED  ] {len(fails)} test(s).")
-    return int(bool(fails) or count != 13)
+    return int(bool(fails) or count != 14)
 
 
 if __name__ == "__main__":

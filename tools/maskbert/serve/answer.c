@@ -35,6 +35,7 @@ uint64_t request_tokenize(const struct serving *s, struct request *r)
     if (r->tokenized)
         return request_tokens(r);
     o.prompt = r->route->prompted ? s->embedding.prompt : (struct text_part){0};
+    o.prompt_tokens = r->route->prompted ? s->embedding.prompt_tokens : 0;
     r->tokenized = true;
     if (task_prepare(s->engine, r->text, r->texts, &o, &r->tokens, &e) < 0)
         request_refuse(r, 500, "%s", e.text);

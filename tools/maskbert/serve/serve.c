@@ -28,7 +28,7 @@ static char *folder_name(const char *folder)
 static int read_embedding(const struct options *o, struct serving *s, struct error *e)
 {
     if (embedding_read(o, &s->embedding, &s->no_embedding) == 0 &&
-        embedding_check(&s->embedding, s->engine, &s->no_embedding) == 0)
+        embedding_check(&s->embedding, s->engine, o->max_length, &s->no_embedding) == 0)
         return 0;
     if (s->engine->parts & (PART_MLM | PART_CLASSIFIER) && !o->pooling)
         return 0;

@@ -3,6 +3,7 @@
    are each request's own. */
 #include "masks/base/memory.h"
 #include "tools/maskbert/serve/replies.h"
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -37,8 +38,13 @@ static uint64_t numbers(const struct serving *s, const struct request *r)
 
 static void print_vector(const float *x, uint64_t n, struct text *out)
 {
-    for (uint64_t k = 0; k < n; k++)
-        text_add(out, k ? ",%.9g" : "[%.9g", (double)x[k]);
+    for (uint64_t k = 0; k < n; k++) {
+        text_add(out, k ? "," : "[");
+        if (isfinite(x[k]))
+            text_add(out, "%.9g", (double)x[k]);
+        else
+            text_add(out, "null");
+    }
     text_add(out, "]");
 }
 

@@ -8,6 +8,7 @@
 #include "tools/maskbert/session.h"
 #include "tools/maskbert/tasks/embedding_settings.h"
 #include <inttypes.h>
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -83,8 +84,13 @@ static int run(struct embed *m, struct error *e)
 
 static void print_vector(const float *x, uint64_t n, struct text *out)
 {
-    for (uint64_t k = 0; k < n; k++)
-        text_add(out, k ? ",%.9g" : "[%.9g", (double)x[k]);
+    for (uint64_t k = 0; k < n; k++) {
+        text_add(out, k ? "," : "[");
+        if (isfinite(x[k]))
+            text_add(out, "%.9g", (double)x[k]);
+        else
+            text_add(out, "null");
+    }
     text_add(out, "]");
 }
 
@@ -149,9 +155,10 @@ static int read_lines(struct embed *m, struct error *e)
 {
     uint32_t parts = m->settings.how.pooling[0] == POOLING_POOLER ? PART_POOLER : 0;
     if (session_open(m->o, parts, &m->s, e) < 0 ||
-        embedding_check(&m->settings, m->s.engine, e) < 0)
+        embedding_check(&m->settings, m->s.engine, m->o->max_length, e) < 0)
         return -1;
     m->s.task.prompt = m->settings.prompt;
+    m->s.task.prompt_tokens = m->settings.prompt_tokens;
     return session_read(m->o, &m->s, e);
 }
 

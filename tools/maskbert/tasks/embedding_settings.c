@@ -11,11 +11,6 @@ static int read_prompt(const struct options *o, struct embedding_settings *s, st
     if (!text)
         return o->prompt_name ? error_prefix(e, "--prompt-name") : -1;
     s->prompt = (struct text_part){text, (uint32_t)strlen(text)};
-    if (*text && s->sentence.excludes_prompt)
-        return error_set(e, ERROR_INPUT,
-                         "%s: include_prompt false with a prompt is not supported; "
-                         "--prompt '' embeds without a prompt",
-                         o->argument);
     return 0;
 }
 
@@ -57,7 +52,30 @@ static int check_steps(const struct embedding_settings *s, const struct engine *
     return 0;
 }
 
-int embedding_check(const struct embedding_settings *s, const struct engine *g, struct error *e)
+static bool is_special(const struct tokenizer *t, uint32_t token_id)
+{
+    return token_id == t->begin || token_id == t->end || token_id == t->pad ||
+           token_id == t->unknown || token_id == t->mask;
+}
+
+/* Tokens of the prompt by itself. Like sentence-transformers, counts those before it, and leaves out a special token at
+   the end. */
+static uint32_t count_prompt(const struct embedding_settings *s, const struct engine *g,
+                             uint32_t longest)
+{
+    struct tokens t = {0};
+    if (!s->sentence.excludes_prompt || !s->prompt.size || !g->tokenizer ||
+        longest < TOKENIZER_MIN_LENGTH)
+        return 0;
+    tokenizer_encode(g->tokenizer, s->prompt, (struct text_part){0}, longest, &t);
+    const uint32_t count = t.count;
+    const bool is_closed = count && is_special(g->tokenizer, t.token_ids[count - 1]);
+    tokens_finish(&t);
+    return count - is_closed;
+}
+
+int embedding_check(struct embedding_settings *s, const struct engine *g, uint32_t max_length,
+                    struct error *e)
 {
     if (s->sentence.lowercase && g->tokenizer && !g->tokenizer->rules.lowercase)
         return error_set(e, ERROR_INPUT,
@@ -66,6 +84,7 @@ int embedding_check(const struct embedding_settings *s, const struct engine *g, 
     if (s->how.pooling[0] == POOLING_POOLER && arch_pooler(&g->config) != POOLER_OF_ENCODER)
         return error_set(e, ERROR_INPUT, "pooling pooler: %s has none; mean or cls is expected",
                          g->config.arch->title);
+    s->prompt_tokens = count_prompt(s, g, task_longest(g, max_length));
     return check_steps(s, g, e);
 }
 
