@@ -2,7 +2,8 @@
 /* Which tokens of a sample are masked: max(1, round(probability * length)) of those that are not [CLS] or [SEP], drawn
    anew in each epoch, a function of (seed, epoch, sample). Of these 80 % become [MASK], 10 % stay, 10 % become a token
    from the whole vocabulary. With whole words a "##" piece goes with its word, and a word that would be too many is
-   left out, as in Google's code. */
+   left out, as in Google's code. Where a part begins within a word, the rest of that word is one by itself (Google's code
+   joins it to the last word of the part before). */
 #pragma once
 #include <stdbool.h>
 #include <stdint.h>

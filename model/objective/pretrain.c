@@ -103,7 +103,8 @@ static void make_batch(const struct objective_data *d, const struct batch_reques
 {
     struct pretrain_batch *b = (struct pretrain_batch *)ret;
     const struct sample_options o = {.seed = r->seed,
-                                     .probability = r->options->mlm_probability};
+                                     .probability = r->options->mlm_probability,
+                                     .whole_words = r->options->whole_words};
     samples_batch(pretrain_samples(d), &o, r->epoch, r->first, r->count, &b->samples);
     ret->batch = b->samples.batch;
 }
@@ -187,6 +188,8 @@ static bool plateau(const struct objective_data *d, const double mean[TARGETS_MO
 static void add_options(const struct objective_options *o, json_t *to)
 {
     json_object_set_new(to, "mlm_probability", json_real(o->mlm_probability));
+    if (o->whole_words) /* absent in runs of earlier versions */
+        json_object_set_new(to, "whole_word", json_true());
 }
 
 const struct objective objective_mlm_nsp = {

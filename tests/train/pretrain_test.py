@@ -18,6 +18,7 @@ import time
 sys.dont_write_bytecode = True
 from pretrain_stops import kills, lost_reader, signal_storm, signals  # noqa: E402
 from pretrain_toy import Toy, follows_the_clock, run_tests, same  # noqa: E402
+from whole_words import whole_words  # noqa: E402
 
 # ---- what it does ----
 
@@ -318,7 +319,7 @@ def main():
     parser.add_argument("--long", action="store_true")
     parser.add_argument("--few", action="store_true")
     o = parser.parse_args()
-    tests = {"learns": learns, "reports": reports, "words_alone": words_alone, "overfits": overfits, "lengths": lengths, "goes_on_from_runs": goes_on_from_runs, "threads": threads,
+    tests = {"learns": learns, "reports": reports, "words_alone": words_alone, "whole_words": whole_words, "overfits": overfits, "lengths": lengths, "goes_on_from_runs": goes_on_from_runs, "threads": threads,
              "parts": parts, "epochs": epochs, "kills": lambda t: kills(t, BITS, 20 if o.long else 3), "signals": signals, "lost_reader": lost_reader,
              "signal_storm": signal_storm, "cuts": lambda t: cuts(t, o.long), "damaged": damaged, "not_finite": not_finite, "two_at_once": two_at_once,
              "refusals": refusals, "other_machines": other_machines, "plans_nothing": plans_nothing}

@@ -56,7 +56,7 @@ static const struct command commands[] = {
      "Gumbel-sigmoid, shared by the batch and the layers. RUN then has alpha.safetensors (maskc --dam reads it) and the mask "
      "of what has alpha above 0, which all other commands use. The gradient of a key that is off is that of the price alone. "
      "--device cuda trains on a GPU, which has been proven on --device emulated (the same kernels on this CPU, slowly) and not run on a GPU yet.",
-     TRAINING_OPTIONS | LEARNING_OPTIONS | O(DATA) | O(RUN) | O(STEPS) | O(RUN_TOKENS) | O(MINUTES) | O(OBJECTIVE) | O(MLM_PROBABILITY) |
+     TRAINING_OPTIONS | LEARNING_OPTIONS | O(DATA) | O(RUN) | O(STEPS) | O(RUN_TOKENS) | O(MINUTES) | O(OBJECTIVE) | O(MLM_PROBABILITY) | O(WHOLE_WORD) |
      O(MORE_POSITIONS) | O(MASK) | O(RUN_TRANSFORM) | O(DROP) | O(REPEATS), 1, 1, command_pretrain},
     {"finetune", "DIR", "a model trained on a task, from the task's own files",
      "DIR is any BERT or DistilBERT. FOLDER has train and dev files (and test) as the task has them, in the forms of `maskbert score`; GLUE's names of folders and files are "
@@ -76,7 +76,7 @@ static const struct command commands[] = {
      "perplexity is exp of their mean loss, the MLM loss. --drop random:K draws by --seed, as in training: the same entries. "
      "Next sentences (NSP) are judged where DATA has pairs and the model a head for them, unless the run had --objective mlm. "
      "JSON: loss is the sum of mlm and nsp; nsp is null where it is not judged.",
-     O(DATA) | O(MLM_PROBABILITY) | O(MASK) | O(RUN_TRANSFORM) | O(DROP) | O(SEED) | O(RUN_DTYPE) | O(DEVICE) | O(THREADS) | O(JSON) | O(TASK) |
+     O(DATA) | O(MLM_PROBABILITY) | O(WHOLE_WORD) | O(MASK) | O(RUN_TRANSFORM) | O(DROP) | O(SEED) | O(RUN_DTYPE) | O(DEVICE) | O(THREADS) | O(JSON) | O(TASK) |
      O(MAX_LENGTH) | O(STRIDE) | O(REGRESSION) | O(NULL_THRESHOLD) | O(PREDICTIONS) | O(NBEST) | O(SPLIT_NAME), 1, 1, command_eval},
     {"score", "TASK PREDICTIONS GOLD", "a task's metrics, from files of any program",
      "TASK: cola sst-2 mrpc qqp sts-b mnli qnli rte wnli (GOLD is GLUE's TSV: its train or dev file; QQP's broken rows and MNLI's rows "

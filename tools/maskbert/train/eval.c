@@ -145,7 +145,8 @@ static int evaluate(const struct options *o, struct held_out *h, struct evaluati
     if (open_all(o, h, e) < 0)
         return -1;
     session_tell("evaluating");
-    const struct objective_options settings = {.mlm_probability = probability};
+    const struct objective_options settings = {.mlm_probability = probability,
+                                               .whole_words = o->whole_word};
     int r = trainer_evaluate(&h->trainer, h->data, &settings, ret, e);
     session_tell(NULL);
     return r;

@@ -172,7 +172,8 @@ static int read_names(const struct options *o, struct run_options *ret, struct e
                                 .goes_on = o->goes_on,
                                 .not_bitwise = o->not_bitwise,
                                 .device = o->device,
-                                .save_gradients = o->save_gradients};
+                                .save_gradients = o->save_gradients,
+                                .data_options.whole_words = o->whole_word};
     return 0;
 }
 
