@@ -60,24 +60,33 @@ static bool say_documents(struct phrase *ret, const struct pattern *p, bool caus
 
 /* --- sink ------------------------------------------------------------------------------------ */
 
+/* True if each row has the s first tokens, and a window of w keys. Causal: no key after its query. */
+static bool is_sink(const struct pattern *p, uint32_t s, uint32_t w, bool causal)
+{
+    for (uint32_t i = 0; i < p->n; i++) {
+        const struct run *r = &p->run[p->row[i]];
+        uint32_t begin = i + 1 > w ? i + 1 - w : 0, end = causal || i + 1 > s ? i + 1 : s;
+        bool two = begin > s;
+        if (p->row[i + 1] - p->row[i] != 1u + two || r[0].begin ||
+            r[0].end != (two ? s : end) || (two && (r[1].begin != begin || r[1].end != end)))
+            return false;
+    }
+    return true;
+}
+
 /* The last row has the s first tokens and the w last ones. */
 static bool say_sink(struct phrase *ret, const struct pattern *p)
 {
     const struct run *last = &p->run[p->row[p->n - 1]];
     if (p->row[p->n] - p->row[p->n - 1] != 2 || last[0].begin || last[1].end != p->n)
         return false;
-    uint32_t s = last[0].end, w = p->n - last[1].begin;
-    for (uint32_t i = 0; i < p->n; i++) {
-        const struct run *r = &p->run[p->row[i]];
-        uint32_t begin = i + 1 > w ? i + 1 - w : 0, end = i + 1 > s ? i + 1 : s;
-        bool two = begin > s;
-        if (p->row[i + 1] - p->row[i] != 1u + two || r[0].begin ||
-            r[0].end != (two ? s : end) || (two && (r[1].begin != begin || r[1].end != end)))
-            return false;
-    }
+    const uint32_t s = last[0].end, w = p->n - last[1].begin;
+    const bool plain = is_sink(p, s, w, false);
+    if (!plain && !is_sink(p, s, w, true))
+        return false;
     struct text text = {0}, shown = {0};
-    text_add(&text, "sink(%u,%u)", s, w);
-    text_add(&shown, "sink %u window %u", s, w);
+    text_add(&text, plain ? "sink(%u,%u)" : "(causal&sink(%u,%u))", s, w);
+    text_add(&shown, "%ssink %u window %u", plain ? "" : "causal ", s, w);
     phrase_add(ret, text_take(&text), text_take(&shown));
     return true;
 }

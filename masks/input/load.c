@@ -7,6 +7,7 @@
 #include "masks/graph/order.h"
 #include "masks/language/gallery.h"
 #include "masks/language/language.h"
+#include "masks/readers/duo.h"
 #include "masks/readers/readers.h"
 #include <stdlib.h>
 #include <string.h>
@@ -19,6 +20,7 @@ enum suffix {
     SUFFIX_NPY,
     SUFFIX_NPZ,
     SUFFIX_SAFETENSORS,
+    SUFFIX_TSV,
     SUFFIX_MKB
 };
 
@@ -28,7 +30,7 @@ static const struct {
 } suffixes[] = {
     {".mask", SUFFIX_MASK}, {".npy", SUFFIX_NPY},
     {".npz", SUFFIX_NPZ},   {".safetensors", SUFFIX_SAFETENSORS},
-    {".mkb", SUFFIX_MKB},
+    {".tsv", SUFFIX_TSV},   {".mkb", SUFFIX_MKB},
 };
 
 static enum suffix find_suffix(const char *name)
@@ -42,16 +44,17 @@ static enum suffix find_suffix(const char *name)
     return SUFFIX_NONE;
 }
 
-/* Options that only arrays take. */
+/* Options of arrays, of which DuoAttention's values accept two. */
 static int check_options(const struct mask_request *r, enum suffix suffix, struct error *e)
 {
     bool array = suffix == SUFFIX_NPY || suffix == SUFFIX_SAFETENSORS;
-    const char *wrong = array              ? NULL
-                        : r->has_threshold ? "--threshold"
-                        : r->has_keep      ? "--keep"
-                        : r->dam           ? "--dam"
-                        : r->tensor        ? "--tensor"
-                                           : NULL;
+    bool chosen = array || suffix == SUFFIX_TSV;
+    const char *wrong = array                         ? NULL
+                        : r->has_threshold && !chosen ? "--threshold"
+                        : r->has_keep && !chosen      ? "--keep"
+                        : r->dam                      ? "--dam"
+                        : r->tensor                   ? "--tensor"
+                                                      : NULL;
     if (wrong)
         return error_set(e, ERROR_INPUT, "%s: %s is for .npy and .safetensors files", r->name,
                          wrong);
@@ -105,7 +108,8 @@ static void refuse_file(const char *name, struct error *e)
                   "%s: is a directory, a file is expected, such as %s/mask.mask", name, name);
     else
         error_set(e, ERROR_INPUT,
-                  "%s: a mask file ends in .mask, .npy, .npz, .safetensors or .mkb", name);
+                  "%s: a mask file ends in .mask, .npy, .npz, .safetensors, .tsv or .mkb",
+                  name);
 }
 
 static struct mask *read_expression(const struct mask_request *r, struct error *e)
@@ -138,6 +142,8 @@ static struct mask *read_named(const struct mask_request *r, mask_mkb_reader rea
         return read_array(r, e);
     case SUFFIX_NPZ:
         return sparse_read(r->name, e);
+    case SUFFIX_TSV:
+        return duo_read(r, e);
     case SUFFIX_MKB:
         if (read_mkb)
             return read_mkb(r->name, e);

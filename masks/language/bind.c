@@ -177,7 +177,8 @@ static int bind_all(struct call *c, const struct prepare_context *x, struct erro
         if (bind_argument(c, x, k, e) < 0)
             return -1;
     for (uint32_t k = 0; k < MAX_PARAMETERS && p->parameter[k].name; k++)
-        if (!c->given[k] && !p->parameter[k].optional)
+        if (!c->given[k] && !p->parameter[k].optional &&
+            !(p->parameter[k].otherwise && !node->n_arguments))
             return script_error(x->script, node->at, e,
                                 "%s: argument '%s' is missing, %s is "
                                 "expected",

@@ -32,7 +32,7 @@ struct parameter {
     bool optional;            /* given by name alone */
     bool from_end;            /* spans: a negative number counts from the end */
     bool endless;             /* whole: what is beyond MAX_LIMIT means MAX_LIMIT */
-    int64_t otherwise;        /* of optional whole numbers */
+    int64_t otherwise; /* of optional whole numbers; not 0: also of a word without arguments */
 };
 
 /* Sorted, disjoint, first <= last, both inside. */

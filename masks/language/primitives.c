@@ -243,7 +243,8 @@ const struct primitive primitives[] = {
                       {"causal", PARAMETER_LIST, .optional = true}},
                                                     prepare_neighborhood, row_neighborhood},
     {"documents",    {{"length", SIZES}},           prepare_documents, row_documents},
-    {"sink",         {{"s", ENDLESS(0)}, {"w", ENDLESS(0)}}, NULL, row_sink},
+    {"sink",         {{"s", ENDLESS(0), .otherwise = 4}, {"w", ENDLESS(0), .otherwise = 28}},
+                                                    NULL, row_sink},
     {"logsparse",     {{0}},                        prepare_logsparse, row_distance},
     {"fairseq_fixed", {{"l", AT_LEAST(1)}, {"c", AT_LEAST(0)}}, prepare_summary, row_fairseq},
 

@@ -207,6 +207,7 @@ static void test_gallery(void **state)
         if (!strcmp(papers[k].name, "star") || !strcmp(papers[k].name, "logsparse"))
             check_listed("", papers[k].name, papers[k].sparsity, "{}");
     check_listed("", "longformer-cls", 88.6, "{\"w\":5,\"g\":2}");
+    check_listed("", "sink", 78.0, "{\"s\":4,\"w\":28}");
     check_listed("", "dam-s-example", 91.4, "{}");
     check_listed("-n 512", "fairseq-fixed", 55.8, "{\"l\":128,\"c\":32}");
     check_listed("-n 1", "longformer-cls", -1, "{\"w\":5,\"g\":2}");

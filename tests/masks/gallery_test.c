@@ -19,6 +19,7 @@ static const struct {
     {"star", 636, 636, 96.1, 96.9},
     {"bigbird", 1120, 1122, 93.2, 93.9},
     {"longformer_cls", 1864, 1864, 88.6, 89.4},
+    {"sink", 3606, 3606, 78.0, 78.8},
 };
 enum { N = 128, N_PAPERS = sizeof papers / sizeof *papers };
 
@@ -82,6 +83,9 @@ static const char *const pairs[][2] = {
     {"longformer-cls(64,1)", "window(64) | global(0)"},
     {"longformer-cls(3, 0)", "window(3)"},
     {"longformer-cls(0, 300)", "dense"},
+    {"sink", "(sink)"},
+    {"sink", "sink()"},
+    {"sink", "columns(0..3) | (causal & window(27))"},
 };
 
 static void words_and_files_are_the_same(void **unused)
@@ -198,7 +202,7 @@ static void arguments_are_the_defaults(void **unused)
         }
         text_finish(&call);
     }
-    assert_int_equal(with, 6);
+    assert_int_equal(with, 7);
 }
 
 static void longformer_cls_has_the_first_tokens_global(void **unused)

@@ -26,6 +26,7 @@ static const struct {
     {"longformer-cls(4, 17)",
      "1:19: longformer_cls: 17 is out of range, 0..16 is expected at length 16"},
     {"longformer-cls(4, 1, seed=2)", "1:27: longformer_cls has no parameter 'seed'"},
+    {"sink(4)", "1:1: sink: argument 'w' is missing, a whole number is expected"},
     {"dist(4)", "1:1: unknown word 'dist', 'distance' is near it"},
     {"quux(4, 1)",
      "1:1: unknown word 'quux', a name that 'maskc gallery' lists or one of these is "

@@ -42,7 +42,7 @@ static void options_say_what_they_are_for(void **unused)
         {{.name = "/tmp", .n = 8},
          "/tmp: is a directory, a file is expected, such as /tmp/mask.mask"},
         {{.name = "/dev/null", .n = 8},
-         "/dev/null: a mask file ends in .mask, .npy, .npz, .safetensors or .mkb"},
+         "/dev/null: a mask file ends in .mask, .npy, .npz, .safetensors, .tsv or .mkb"},
     };
     for (size_t k = 0; k < sizeof bad / sizeof *bad; k++)
         refuse(bad[k].request, bad[k].error);

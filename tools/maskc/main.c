@@ -83,7 +83,7 @@ static const struct program maskc = {
     .version = MASKC_VERSION,
     .purpose = "Compiles attention masks into kernels that visit only what the mask keeps.",
     .closing =
-        "MASK is a file (.mask, .npy, .npz, .safetensors, .mkb), a gallery name (star, "
+        "MASK is a file (.mask, .npy, .npz, .safetensors, .tsv, .mkb), a gallery name (star, "
         "longformer, ...)\n"
         "or an expression: maskc show 'window(4) | global(0)' -n 128\n"
         "maskc COMMAND --help lists the options of a command; maskc --version the version.\n"

@@ -9,9 +9,9 @@
 #include <string.h>
 
 static const char *const gallery[] = {
-    "bigbird",       "blockbert-2",    "blockbert-3", "causal", "dense",
-    "longformer",    "longformer-cls", "logsparse",   "star",   "fairseq-fixed",
-    "dam-s-example", "fixed",          "strided", /* the last four are planned slowly */
+    "bigbird",    "blockbert-2",    "blockbert-3", "causal",  "dense",
+    "longformer", "longformer-cls", "logsparse",   "star",    "fairseq-fixed",
+    "sink",       "dam-s-example",  "fixed",       "strided", /* the last four are planned slowly */
 };
 enum { MASKS = sizeof gallery / sizeof *gallery, SLOW = 4, LONGEST = 8192, HEADS = 12 };
 
