@@ -158,6 +158,7 @@ int model_check_target(const char *folder, const char *from, const char *const *
                                        "vocab.txt",
                                        "vocab.json",
                                        "merges.txt",
+                                       "sentencepiece.bpe.model",
                                        "tokenizer_config.json",
                                        "special_tokens_map.json",
                                        "added_tokens.json",

@@ -10,6 +10,7 @@
 #include "model/tokenizer/pipeline.h"
 #include "model/tokenizer/post.h"
 #include "model/tokenizer/roles.h"
+#include "model/tokenizer/sentencepiece.h"
 #include "model/tokenizer/settings.h"
 #include "model/tokenizer/split/splitter.h"
 #include "model/tokenizer/unigram/unigram.h"
@@ -179,6 +180,7 @@ static int read_text(struct tokenizer *t, const char *folder, struct error *e)
 bool tokenizer_exists(const char *folder)
 {
     return path_exists(folder, "tokenizer.json") || path_exists(folder, "vocab.txt") ||
+           path_exists(folder, SENTENCEPIECE_FILE) ||
            (path_exists(folder, "vocab.json") && path_exists(folder, "merges.txt"));
 }
 
@@ -203,6 +205,19 @@ static int read_merges(struct tokenizer *t, struct tokenizer_settings *s, const 
     return r;
 }
 
+/* XLM-R's vocabulary without a tokenizer.json. */
+static int read_sentencepiece(struct tokenizer *t, struct tokenizer_settings *s,
+                              const char *folder, struct error *e)
+{
+    json_t *json = sentencepiece_load(folder, e);
+    if (!json)
+        return -1;
+    settings_name_roberta(s);
+    const int r = read_json(t, s, json, e);
+    json_decref(json);
+    return r < 0 ? error_prefix(e, "%s/%s", folder, SENTENCEPIECE_FILE) : 0;
+}
+
 static int read_tokens(struct tokenizer *t, struct tokenizer_settings *s, const char *folder,
                        struct error *e)
 {
@@ -212,8 +227,9 @@ static int read_tokens(struct tokenizer *t, struct tokenizer_settings *s, const 
     if (json_read_optional(folder, "tokenizer.json", &json, e) < 0)
         return -1;
     if (!json)
-        return path_exists(folder, "vocab.txt") ? read_text(t, folder, e)
-                                                : read_merges(t, s, folder, e);
+        return path_exists(folder, "vocab.txt")          ? read_text(t, folder, e)
+               : path_exists(folder, SENTENCEPIECE_FILE) ? read_sentencepiece(t, s, folder, e)
+                                                         : read_merges(t, s, folder, e);
     int r = read_json(t, s, json, e);
     json_decref(json);
     return r < 0 ? error_prefix(e, "%s/tokenizer.json", folder) : 0;

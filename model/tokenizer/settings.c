@@ -41,13 +41,18 @@ static void replace(char **text, const char *by)
     *text = copy;
 }
 
-void settings_roberta(struct tokenizer_settings *s)
+void settings_name_roberta(struct tokenizer_settings *s)
 {
     static const char *const names[NAME_COUNT] = {"<unk>", "<s>", "</s>", "<pad>", "<mask>"};
     for (int k = 0; k < NAME_COUNT; k++) {
         replace(&s->special[k].text, names[k]);
         s->special[k].given = true;
     }
+}
+
+void settings_roberta(struct tokenizer_settings *s)
+{
+    settings_name_roberta(s);
     s->wordpiece = false;
     s->roberta = true;
     s->post.trims = true;

@@ -35,6 +35,8 @@ struct tokenizer_settings {
 };
 
 struct tokenizer_settings settings_default(void);
+/* RoBERTa's names of special tokens where no file gives others. */
+void settings_name_roberta(struct tokenizer_settings *s);
 /* The settings of RoBERTa where no file gives others. */
 void settings_roberta(struct tokenizer_settings *s);
 void settings_finish(struct tokenizer_settings *s);

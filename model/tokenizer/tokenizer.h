@@ -38,7 +38,7 @@ struct tokenizer {
     enum tokenizer_compat compat;
 };
 
-/* Reads tokenizer.json, or else vocab.txt, or vocab.json and merges.txt, in a model's folder, and
+/* Reads tokenizer.json, or else vocab.txt, sentencepiece.bpe.model, or vocab.json and merges.txt, in a model's folder, and
    tokenizer_config.json, special_tokens_map.json and added_tokens.json if they exist. Null with *e set; unsupported
    settings are refused by name. */
 struct tokenizer *tokenizer_load(const char *folder, enum tokenizer_compat compat,
