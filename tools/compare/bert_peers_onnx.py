@@ -48,8 +48,8 @@ def add_layer(g, w, k, x, heads, eps, masks):
     return norm("output", product("output.dense", y, f"y{k}"), "output.dense", f"x{k}")
 
 
-def model_of(w, config, batch):
-    """Padded [B, n] token numbers to [B, n, H]."""
+def model_of(w, config, batch, bias=None):
+    """Padded [B, n] token numbers to [B, n, H]. bias: f32 [1, heads, n, n], added to the scores."""
     g, n, size = Graph(), batch.longest, config["hidden_size"]
     eps = config.get("layer_norm_eps", 1e-12)
     value = lambda name: w["embeddings." + name].float().numpy()
@@ -59,7 +59,9 @@ def model_of(w, config, batch):
     x = g.node("LayerNormalization", [x, g.constant("w", value("LayerNorm.weight")),
                                       g.constant("b", value("LayerNorm.bias"))], "x", domain="", epsilon=eps)
     masks = [g.constant("real", batch.real[:, 0, 0].numpy().astype(numpy.int32)) if batch.mixed else ""]
-    if batch.table is not None:
+    if bias is not None:
+        masks += ["", g.constant("mask", bias)]
+    elif batch.table is not None:
         bias = numpy.where(batch.table[:n, :n].numpy(), 0, -1e9).astype(numpy.float32)
         masks += ["", g.constant("mask", bias[None, None])]
     while masks and not masks[-1]:
@@ -73,14 +75,14 @@ def model_of(w, config, batch):
                                                                  helper.make_opsetid(MICROSOFT, 1)])
 
 
-def runner(w, config, batch, threads):
+def runner(w, config, batch, threads, bias=None):
     """A function that runs the batch: packed rows, f32."""
     options = onnxruntime.SessionOptions()
     options.intra_op_num_threads, options.inter_op_num_threads = threads, 1
     options.add_session_config_entry("session.intra_op.allow_spinning", "1" if threads > 1 else "0")
     options.add_session_config_entry("session.force_spinning_stop", "1")  # not through others' turns
     options.log_severity_level = 3
-    session = onnxruntime.InferenceSession(model_of(w, config, batch).SerializeToString(), options,
+    session = onnxruntime.InferenceSession(model_of(w, config, batch, bias).SerializeToString(), options,
                                            providers=["CPUExecutionProvider"])
     ids = numpy.zeros((len(batch.numbers), batch.longest), numpy.int64)
     for k, numbers in enumerate(batch.numbers):

@@ -7,6 +7,14 @@ from ctypes import c_char, c_char_p, c_int, c_uint32, c_void_p
 import numpy
 
 
+OWN = object()  # the mask that the model has by itself
+
+
+def argument_of(mask):
+    """As C has it."""
+    return None if mask is OWN else (mask or "dense").encode()
+
+
 class Failed(Exception):
     """Ours refused or failed; the text says why."""
 
@@ -38,7 +46,7 @@ class Ours:
         self.ids = batch.packed_ids.numpy().astype(numpy.uint32)
         self.counts = numpy.array(batch.counts, numpy.uint32)
         self.seconds = numpy.zeros(len(self.phases))
-        self.handle = self.library.bert_open(os.fsencode(folder), (mask or "dense").encode(), dtype.encode(),
+        self.handle = self.library.bert_open(os.fsencode(folder), argument_of(mask), dtype.encode(),
                                              threads, self.text)
         if not self.handle:
             raise Failed(self.text.value.decode(errors="replace"))

@@ -11,6 +11,7 @@
 
 #define EXPORTED __attribute__((visibility("default")))
 enum { TEXT_BYTES = ERROR_TEXT_BYTES }; /* of the caller's array for an error */
+enum { DROPOUT = 1, WORDS = 2 }; /* options of a trainer; WORDS: no head for next sentences */
 
 /* Parts of a step; seconds add up over steps. */
 enum part { CLEAR, PASS, OPTIMIZER, REPACK, PART_COUNT };
@@ -28,12 +29,13 @@ struct trainer {
 struct caller_batch {
     uint32_t sequences, masked;
     const uint32_t *token_ids, *count, *first_part, *masked_row, *masked_label;
-    const uint8_t *next_label;
+    const uint8_t *next_label; /* null: masked words are the only target */
 };
 
-/* Where a function has `text`, an error's text goes there, and it returns null or -1. */
+/* Where a function has `text`, an error's text goes there, and it returns null or -1. mask null: the model's
+   own. */
 EXPORTED struct trainer *trainer_open(const char *folder, const char *mask, const char *dtype,
-                                      uint32_t threads, bool dropout, char *text);
+                                      uint32_t threads, uint32_t options, char *text);
 /* The arrays of token ids, rows and labels stay the caller's and must live on. */
 EXPORTED void trainer_batch(struct trainer *t, const struct caller_batch *b);
 /* Gradients without dropout; ret_loss: the mean over masked words, and over sequences. */
@@ -63,14 +65,15 @@ static int load(struct trainer *t, const char *folder, const struct engine_optio
 }
 
 struct trainer *trainer_open(const char *folder, const char *mask, const char *dtype,
-                             uint32_t threads, bool dropout, char *text)
+                             uint32_t threads, uint32_t options, char *text)
 {
     struct error e = {0};
     struct engine_options o = {.mask = mask,
                                .threads = threads,
-                               .parts = PART_MLM | PART_POOLER | PART_NSP,
+                               .parts =
+                                   PART_MLM | (options & WORDS ? 0u : PART_POOLER | PART_NSP),
                                .trains = true,
-                               .dropout = dropout};
+                               .dropout = options & DROPOUT};
     struct trainer *t = memory_new(1, sizeof *t);
     int r = element_parse(dtype, &o.dtype)
                 ? load(t, folder, &o, &e)
@@ -101,12 +104,12 @@ void trainer_batch(struct trainer *t, const struct caller_batch *b)
         .list = memory_new(b->sequences, sizeof(struct sequence)),
         .offsets = memory_new(b->sequences + (size_t)1, sizeof(int32_t)),
         .sample = memory_new(b->sequences, sizeof(uint32_t)),
-        .targets = 2,
+        .targets = b->next_label ? 2 : 1,
         .target = {{TARGET_WORDS, b->masked, b->masked_row, b->masked_label},
                    {TARGET_NEXT, b->sequences, first, label}}};
     for (uint32_t k = 0; k < b->sequences; k++) {
         first[k] = t->batch.tokens;
-        label[k] = b->next_label[k];
+        label[k] = b->next_label ? b->next_label[k] : 0;
         t->batch.list[k] =
             (struct sequence){b->token_ids + t->batch.tokens, b->count[k], b->first_part[k]};
         t->batch.tokens += b->count[k];

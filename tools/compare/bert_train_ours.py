@@ -2,11 +2,11 @@
 """maskbert's training by ctypes: the functions of tools/compare/bert_train.c."""
 import ctypes
 import os
-from ctypes import POINTER, c_bool, c_char, c_char_p, c_double, c_int, c_uint32, c_uint64, c_void_p
+from ctypes import POINTER, c_char, c_char_p, c_double, c_int, c_uint32, c_uint64, c_void_p
 
 import numpy
 
-from bert_peers_ours import Failed
+from bert_peers_ours import Failed, argument_of
 
 
 class CallerBatch(ctypes.Structure):
@@ -21,7 +21,7 @@ class Library:
         # Its own libraries first: torch brings an OpenMP and an oneDNN too.
         self.lib = ctypes.CDLL(str(path), mode=os.RTLD_NOW | os.RTLD_LOCAL | os.RTLD_DEEPBIND)
         for name, result, arguments in (
-                ("trainer_open", c_void_p, [c_char_p, c_char_p, c_char_p, c_uint32, c_bool, c_void_p]),
+                ("trainer_open", c_void_p, [c_char_p, c_char_p, c_char_p, c_uint32, c_uint32, c_void_p]),
                 ("trainer_batch", None, [c_void_p, POINTER(CallerBatch)]),
                 ("trainer_gradients", c_int, [c_void_p, c_void_p, c_void_p]),
                 ("trainer_gradient", c_int, [c_void_p, c_char_p, c_uint64, c_void_p]),
@@ -36,21 +36,22 @@ class Library:
 
 
 class Ours:
-    """A model loaded for training, and one batch. dropout: of hidden states and of attention."""
+    """A model loaded for training, and one batch. dropout: of hidden states and of attention. A batch without `next` trains on
+    masked words only."""
 
     def __init__(self, library, folder, mask, threads, dropout, batch):
         self.library, self.parts, self.dropout = library.lib, library.parts, dropout
         self.text = (c_char * 4096)()
-        self.handle = self.library.trainer_open(os.fsencode(folder), (mask or "dense").encode(), b"bf16", threads,
-                                                dropout > 0, self.text)
+        self.handle = self.library.trainer_open(os.fsencode(folder), argument_of(mask), b"bf16", threads, (dropout > 0) + 2 * (batch.next is None),
+                                                self.text)
         if not self.handle:
             raise Failed(self.text.value.decode(errors="replace"))
         self.arrays = [numpy.ascontiguousarray(x, t) for x, t in (
             (batch.ids.flatten(), numpy.uint32), ([batch.length] * batch.sequences, numpy.uint32),
             (batch.first_parts, numpy.uint32), (batch.rows, numpy.uint32), (batch.labels, numpy.uint32),
-            (batch.next, numpy.uint8))]
+            *([(batch.next, numpy.uint8)] if batch.next is not None else []))]
         self.library.trainer_batch(self.handle, CallerBatch(batch.sequences, len(batch.rows),
-                                                            *(x.ctypes.data for x in self.arrays)))
+                                                            *(x.ctypes.data for x in self.arrays), *([None] if batch.next is None else [])))
 
     def check(self, result):
         if result:
