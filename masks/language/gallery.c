@@ -20,9 +20,9 @@ const struct gallery_entry mask_gallery[] = {
     {"blockbert-2", {{0}}, "2 blocks, shifted by 1 in 2 of 12 heads", "Qiu et al. 2020"},
     {"blockbert-3", {{0}}, "3 blocks, shifted by 1 and by 2 in 2 of 12 heads each", "Qiu et al. 2020"},
     {"dam-s-example", {{0}}, "a learned mask: distances and the border, one for each of 12 heads", "Shi et al. 2021"},
-    {"sink", {{"s", 4}, {"w", 28}}, "the first s tokens and a causal window of w keys", "Xiao et al. 2023"},
     {"dense", {{0}}, "every key", NULL},
     {"causal", {{0}}, "a query sees itself and earlier keys", NULL},
+    {"sink", {{"s", 4}, {"w", 28}}, "the first s tokens and a causal window of w keys", "Xiao et al. 2023"},
     {0},
 };
 /* clang-format on */
