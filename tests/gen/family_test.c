@@ -150,6 +150,57 @@ static bool has_folder(const struct source *s, const char *folder)
     return false;
 }
 
+/* The shared memory that a block of any phase asks for, at most. */
+static uint32_t shared_of(const struct launch_record *l)
+{
+    uint32_t most = 0;
+    for (uint32_t k = 0; k < l->n_forward; k++)
+        most = most > l->forward[k].shared_bytes ? most : l->forward[k].shared_bytes;
+    for (uint32_t k = 0; k < l->n_backward; k++)
+        most = most > l->backward[k].shared_bytes ? most : l->backward[k].shared_bytes;
+    return most;
+}
+
+static void check_shared(const struct target *t, const struct kernel_family *f,
+                         const struct kernel_request *r)
+{
+    for (int pass = 0; pass < FAMILY_PASSES; pass++) {
+        if (!f->applies(t, r, (enum family_pass)pass))
+            continue;
+        const bool can_tall = f->can(t, r, (enum family_pass)pass) & CAN_TALL;
+        for (int tall = 0; tall <= can_tall; tall++) {
+            struct launch_record l = {0};
+            f->launch(t, &(struct kernel_config){.request = *r, .tall = tall},
+                      (enum family_pass)pass, &l);
+            if (shared_of(&l) > t->shared_bytes)
+                fail_msg("%s, %s, D = %u, n = %u: %u bytes of shared memory, there are %u",
+                         t->name, f->name, r->head_dim, r->length, shared_of(&l),
+                         t->shared_bytes);
+        }
+    }
+}
+
+/* No kernel asks for more shared memory than a block of its target may have. */
+static void test_shared_memory(void **state)
+{
+    (void)state;
+    static const char *const targets[] = {"sm_80",   "sm_86",  "sm_89",     "sm_90a",
+                                          "sm_100a", "sm_120", "compute_80"};
+    static const uint32_t lengths[] = {128, 384, 2048};
+    struct error e;
+    for (uint32_t k = 0; k < 7 * 3 * 2 * 2; k++)
+        for (uint32_t d = 16; d <= 256; d += 8)
+            for (const struct kernel_family *const *f = kernel_families; *f; f++)
+                if (!(*f)->step_shapes) /* the planner asks for theirs by shape */
+                    check_shared(target_find(targets[k % 7], &e), *f,
+                                 &(struct kernel_request){.dtype = k / 42 ? ABI_BF16 : ABI_F32,
+                                                          .head_dim = d,
+                                                          .length = lengths[k / 7 % 3],
+                                                          .bias = k / 21 % 2 ? ABI_BIAS_ADD
+                                                                             : ABI_BIAS_NONE,
+                                                          .backward = true});
+}
+
 /* Emission has the folders and the units of both families, and each unit has phases. */
 static void test_emitted(void **state)
 {
@@ -238,6 +289,7 @@ int main(void)
                                        cmocka_unit_test(test_first_that_applies),
                                        cmocka_unit_test(test_can),
                                        cmocka_unit_test(test_rows_are_whole),
+                                       cmocka_unit_test(test_shared_memory),
                                        cmocka_unit_test(test_emitted)};
     return cmocka_run_group_tests_name("family", tests, NULL, NULL);
 }

@@ -16,12 +16,13 @@ enum {
 #define SIMT_SHARED_BYTES(head_dim) ((3 * 32 * ((head_dim) + 4) + 32) * CUDA_FLOAT)
 
 /* Tiled: notes (templates/cuda/tiled/notes.h), with two words for each row and twelve for each warp; backward 16 bytes for
-   each thread and 8 for each column of two column tiles too. */
+   each thread and 8 for each column of the column tiles in flight too. */
 #define TILED_FORWARD_NOTES(block_rows, threads) (32 + 8 * (block_rows) + 48 * ((threads) / 32))
-#define TILED_BACKWARD_NOTES(block_rows, threads) \
-    (TILED_FORWARD_NOTES(block_rows, threads) + 16 * CUDA_TILE_COLS + 16 * (threads))
 /* Column tiles in flight backward: double-buffered where two fit. */
 #define TILED_BUFFERS(head_dim) ((head_dim) <= 128 ? 2 : 1)
+#define TILED_BACKWARD_NOTES(block_rows, threads, head_dim)                                    \
+    (TILED_FORWARD_NOTES(block_rows, threads) + 8 * TILED_BUFFERS(head_dim) * CUDA_TILE_COLS + \
+     16 * (threads))
 /* Q; two buffers of K and V. */
 #define TILED_FORWARD_BYTES(block_rows, threads, head_dim)                           \
     (CUDA_HALF * ((block_rows) + 2 * 2 * CUDA_TILE_COLS) * CUDA_ROUND_16(head_dim) + \
@@ -30,7 +31,7 @@ enum {
 #define TILED_BACKWARD_BYTES(block_rows, threads, head_dim)                          \
     (CUDA_HALF * (2 * (block_rows) + TILED_BUFFERS(head_dim) * 2 * CUDA_TILE_COLS) * \
          CUDA_ROUND_16(head_dim) +                                                   \
-     TILED_BACKWARD_NOTES(block_rows, threads))
+     TILED_BACKWARD_NOTES(block_rows, threads, head_dim))
 
 /* Resident, of a head: V, K, and Q where it is copied too (1). */
 #define RESIDENT_FORWARD_BYTES(rows, head_dim, q_copied) \

@@ -18,15 +18,17 @@ enum {
             (THREADS / 32), /* a word for each row of the row block, of two column tiles */
     FORWARD_NOTES = NOTE_PATTERN + 2 * BLOCK_ROWS,
     /* Backward only: */
-    NOTE_COLUMNS = FORWARD_NOTES, /* LSE and delta of each column, of two column tiles */
-    NOTE_PLACES = NOTE_COLUMNS +
-                  2 * 2 * CUDA_TILE_COLS, /* addresses of copies, 4 words for each thread */
+    NOTE_COLUMNS = FORWARD_NOTES, /* LSE and delta of each column of the tiles in flight */
+    NOTE_PLACES =
+        NOTE_COLUMNS + 2 * TILED_BUFFERS(HEAD_DIM) *
+                           CUDA_TILE_COLS, /* addresses of copies, 4 words for each thread */
     BACKWARD_NOTES = NOTE_PLACES + 4 * THREADS,
 };
 
 typedef char
     notes_are_as_planned[4 * FORWARD_NOTES == TILED_FORWARD_NOTES(BLOCK_ROWS, THREADS) &&
-                                 4 * BACKWARD_NOTES == TILED_BACKWARD_NOTES(BLOCK_ROWS, THREADS)
+                                 4 * BACKWARD_NOTES ==
+                                     TILED_BACKWARD_NOTES(BLOCK_ROWS, THREADS, HEAD_DIM)
                              ? 1
                              : -1];
 
