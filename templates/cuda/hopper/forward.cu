@@ -104,6 +104,8 @@ DEVICE void issue_scores(struct forward *f, struct warpgroup *g, struct scores *
 /* Issues O = O + P V of the last step. */
 DEVICE void issue_values(struct forward *f, struct warpgroup *g)
 {
+    if (DROPOUT) /* await_columns() would spill */
+        mbarrier_wait(barrier_of(g, stage_full(g->k, f->last.at, 1)), f->last.phase);
     multiply_columns(&f->o, g->k, &f->p, operand_at(g, f->last.at, 1));
     wgmma_commit();
 }
@@ -139,6 +141,8 @@ DEVICE void step_keep(struct forward *f, struct warpgroup *g, struct scores *s,
    block of instructions ptxas moves that wait up, and softmax would begin when P V has ended. */
 DEVICE void await_columns(const struct warpgroup *g, struct scores *s)
 {
+    if (DROPOUT)
+        return;
     hold_scores(s, g->k);
     mbarrier_wait(barrier_of(g, stage_full(g->k, g->stage.at, 1)), g->stage.phase);
 }

@@ -95,7 +95,7 @@ DEVICE void backward_s_dp(const struct backward *b, struct scores s[2], u32 both
     }
     scores_clear(&s[1]);
     if (both)
-        scores_of_both(&s[0], &s[1], rows, columns, live);
+        scores_of_both(s, rows, columns, live);
     else
         scores_of_shared(&s[0], rows[0], 0, columns[0], live);
 }

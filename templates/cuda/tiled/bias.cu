@@ -130,7 +130,7 @@ DEVICE void bias_add_column_tile(const struct bias_tile *t, u32 tile, const floa
     const u64 live = live_slots(&words);
     if (!live)
         return;
-    scores_of_both(&s[0], &s[1], rows, columns, live);
+    scores_of_both(s, rows, columns, live);
     dropout(&s[1], t->b.a, bias_kept(t, column, live_any(live)));
     const struct seen seen = seen_of(&words);
     bias_tile_add(t, &s[0], column, &seen);

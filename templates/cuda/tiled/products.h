@@ -100,26 +100,36 @@ DEVICE void scores_of_shared(struct scores ret[ROW_TILES], const half_t *rows, u
     }
 }
 
-/* Two such products at once, of other rows and other columns. */
-DEVICE void scores_of_both(struct scores first[ROW_TILES], struct scores second[ROW_TILES],
-                           const half_t *const rows[2], const half_t *const columns[2],
-                           u64 live)
+/* Two such products at once, of other rows and other columns, for one row tile. Written out: with add_fragment() dQ, dK and dV
+   of D = 128 spill. */
+DEVICE void scores_of_both(struct scores ret[2], const half_t *const rows[2],
+                           const half_t *const columns[2], u64 live)
 {
-    scores_clear(first);
-    scores_clear(second);
+    scores_clear(&ret[0]);
+    scores_clear(&ret[1]);
     UNROLL_BY(SHARED_STEPS)
     for (u32 step = 0; step < STEPS; step += 2) {
         const shared_at at[2] = {columns_at(columns[0], STEPS - step),
                                  columns_at(columns[1], STEPS - step)};
-        struct two_steps a[ROW_TILES], b[ROW_TILES];
-        load_two_steps(a, rows[0], step);
-        load_two_steps(b, rows[1], step);
+        struct frag_a a[2][2];
+        UNROLL
+        for (u32 k = 0; k < 2; k++) {
+            load_rows(&a[k][0], rows[k], step);
+            if (step + 1 < STEPS)
+                load_rows(&a[k][1], rows[k], step + 1);
+        }
         UNROLL
         for (u32 f = 0; f < FRAGMENTS; f++) {
-            if (!has_fragment(live_any(live), f))
+            if (!has_fragment(live_of(live, 0), f))
                 continue;
-            add_fragment(first, a, at[0], f, step, live);
-            add_fragment(second, b, at[1], f, step, live);
+            UNROLL
+            for (u32 k = 0; k < 2; k++) {
+                u32 b[4];
+                load_columns(b, at[k], 8 * f, step);
+                mma_16816(&ret[k].at[f], &a[k][0], b[0], b[1]);
+                if (step + 1 < STEPS)
+                    mma_16816(&ret[k].at[f], &a[k][1], b[2], b[3]);
+            }
         }
     }
 }
