@@ -29,18 +29,19 @@ struct kernel_config {
     /* CUDA: row blocks merge rows of split items; there are global rows; these are cut into parts; row blocks have
        128 rows in the place of 64. */
     bool shared_rows, global_rows, cut_rows, tall;
-    /* Kernel families of the passes; null: the first family that takes the request. */
+    /* Kernel families of the passes; null: the first family that accepts the request. */
     const struct kernel_family *forward, *backward;
     uint32_t step_shape[3]; /* kernel shapes where kernels read steps, by enum machine_pass */
     /* A CPU's matrix unit: groups of gathered columns that a thread keeps; 0: GATHERS_KEPT. */
     uint32_t gathers_kept;
 };
 
-/* Those that come and go, beside what row blocks share; the most that a plan asks for. */
+/* GATHERS_KEPT: groups of gathered columns that a thread keeps, in addition to the shared ones (gen/plan/shared.c).
+   GATHERS_KEPT_MOST: the most kept groups that a plan requests, shared ones included. */
 enum { GATHERS_KEPT = 4, GATHERS_KEPT_MOST = 24 };
 
 struct target;
-/* D a multiple of 8 in 16..256, lambda below 1; what is not so is refused with one clear line. */
+/* Accepts D if it is a multiple of 8 in 16..256, and lambda below 1; refuses everything else with one line. */
 int kernel_request_check(const struct kernel_request *r, const struct target *t,
                          struct error *e);
 const char *dtype_name(enum abi_dtype dtype); /* "f32", "bf16", "f16", "tf32" */

@@ -63,12 +63,14 @@ const struct pattern *mask_pattern(const struct mask *m, uint32_t layer, uint32_
     return m->pattern[m->at[(size_t)layer * m->heads + head]];
 }
 
-/* A mask of the same kind with each pattern replaced by change(pattern); null where one fails. */
+/* A function from pattern to pattern, and its length argument. */
 struct change {
     struct pattern *(*run)(const struct pattern *p, uint32_t n, struct error *e);
     uint32_t n;
 };
 
+/* A new mask of `layers` x `heads`, starting at place `first`, with change.run() applied once per distinct pattern. Null if
+   a call fails. */
 static struct mask *rebuild(const struct mask *m, uint32_t first, uint32_t layers,
                             uint32_t heads, struct change change, struct error *e)
 {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Items that CPU kernels accept, by the sizes of their blocks. Separate from the families, so that a program that only
+/* Items that CPU kernels accept, limited by the kernels' scratch sizes. Separate from the families: a program that only
    reads kernel files needs no emitter. */
 #include "gen/family/cpu.h"
 #include "gen/tables/pass.h"
@@ -10,7 +10,7 @@ bool cpu_has_matrix(const struct target *t, const struct kernel_request *r)
     return t->kind == TARGET_CPU && t->matrix_machine && r->dtype == ABI_BF16;
 }
 
-/* Tiles take 16 rows of whole registers, vectors four. */
+/* Rows per dot product along a diagonal: 16 for bf16 with AMX if D is a multiple of 32, otherwise 4. */
 static u32 diagonal_rows(const struct target *t, const struct kernel_request *r)
 {
     enum { WHOLE = 32 };
@@ -19,8 +19,8 @@ static u32 diagonal_rows(const struct target *t, const struct kernel_request *r)
                : CPU_DIAGONAL_VECTOR_ROWS;
 }
 
-/* Columns that a piece may take in blocks: panels are 32 wide, begin at multiples of 32 in the block, and at
-   multiples of 16 in the sequence, so that a range may have up to 15 columns before its own. */
+/* Most columns that a piece occupies in blocks. Panels are 32 wide and begin at multiples of 32 in the block and of 16 in
+   the sequence: a range may have up to 15 columns before its own. */
 static u32 panel_cols(const struct abi_piece *piece)
 {
     enum { GAP = CPU_TILE_COLS - 1, SKIP = CPU_TILE_COLS / 2 - 1 };

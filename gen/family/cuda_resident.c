@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Whole heads on chip: which problems the resident kernels take, and their shape. Sizes are those of
+/* Whole heads on chip: problems that the resident kernels accept, and their shape. Sizes are those of
    templates/cuda/common/sizes.h. */
 #include "gen/family/cuda_resident.h"
 #include "gen/family/cuda.h"
@@ -56,8 +56,9 @@ static bool fits_forward(const struct target *t, const struct kernel_request *r,
            (r->head_dim <= 240 || rows <= WIDEST_ROWS);
 }
 
-/* Two row blocks a warp halve reads of shared memory, which bind the backward pass, and warps: where two blocks fit a
-   processor, and where so many warps had too few registers. */
+/* Two row blocks per warp halve the number of warps and the shared-memory reads, which limit the backward pass. Used if
+   D <= 64 and rows >= 64, and either two thread blocks fit an SM or there are more than 176 rows (11 warps of one row
+   block each), where so many warps would have too few registers. */
 static bool two_row_blocks(const struct target *t, const struct kernel_request *r,
                            uint32_t rows)
 {
@@ -79,7 +80,8 @@ static bool fits_backward(const struct target *t, const struct kernel_request *r
            backward_warps(t, r, rows) <= most && rows <= BACKWARD_ROWS;
 }
 
-/* Whole row blocks, whose loads need no limit; the sequence's own rows, in pairs, where only those fit the target. */
+/* Whole row blocks, whose loads need no bounds check. If those do not fit the target: only the sequence's rows, rounded
+   up to pairs. */
 static uint32_t stored_rows(const struct target *t, const struct kernel_request *r)
 {
     const uint32_t whole = rounded(r->length), pairs = (r->length + 1) / 2 * 2;
@@ -89,8 +91,9 @@ static uint32_t stored_rows(const struct target *t, const struct kernel_request 
                                        : pairs;
 }
 
-/* Registers a thread needs without spills (checked by resource_budgets_test). 128, for four blocks of 128 threads, if all
-   scores of a query are held and heads are small. Dropout needs a few more, and so does a cut last tile, or sm_100a. */
+/* Registers per thread without spills (checked by resource_budgets_test): 128 (four blocks of 128 threads) if
+   rows <= ALL_ROWS, D <= 64 and there is no dropout above D = 32; otherwise 168. 255 if D > 80, for sparsegen, and for
+   dropout with D > 64 if the last tile is cut or the target is sm_100a. */
 static uint32_t forward_registers(const struct target *t, const struct kernel_request *r,
                                   uint32_t rows)
 {
@@ -107,7 +110,7 @@ static uint32_t backward_registers(const struct kernel_request *r, uint32_t row_
     return r->head_dim > 64 || row_blocks > 1 ? MOST_REGISTERS : 168;
 }
 
-/* Blocks that fit a processor. */
+/* Thread blocks that fit an SM. */
 static uint32_t fit_blocks(const struct target *t, const struct resident_shape *s,
                            uint32_t registers)
 {
@@ -128,7 +131,7 @@ static void group_heads(const struct target *t, struct resident_shape *s, uint32
     s->blocks = fit_blocks(t, s, registers);
 }
 
-/* Copies Q to shared memory too, if the processor holds as many heads all the same and registers have it whole. */
+/* Copies Q to shared memory too, if an SM still holds the same number of heads and blocks, and rows and D are small enough. */
 static void copy_queries(const struct target *t, const struct kernel_request *r,
                          struct resident_shape *s)
 {
@@ -141,7 +144,8 @@ static void copy_queries(const struct target *t, const struct kernel_request *r,
         *s = with;
 }
 
-/* K and V. Where a head has more row blocks of 16 than a block has warps, all warps do as many. */
+/* Keeps K and V on chip. If a head has more row blocks of 16 rows than a thread block has warps, they are spread evenly
+   over the warps. */
 bool resident_forward(const struct target *t, const struct kernel_request *r,
                       struct resident_shape *ret)
 {

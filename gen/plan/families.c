@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The search over kernel families: a plan for each pair of a forward and a backward family. The cheapest wins, and tells
-   what the others would have cost. */
+/* The search over kernel families: a plan for each pair of a forward and a backward family. The cheapest wins; its
+   summary lists the prices of the others. */
 #include "gen/cost/margins.h"
 #include "gen/plan/internal.h"
 #include "masks/base/memory.h"
@@ -9,9 +9,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { ROWS_KEPT = 1 << 20 /* of transposes */ };
+enum { ROWS_KEPT = 1 << 20 /* of transposed patterns */ };
 
-/* The families that take a pass, or of these the one that is asked for. */
+/* Families that support the pass; only the requested one if it is among them. */
 static uint32_t list_pass(const struct plan_problem *problem, enum family_pass pass,
                           const struct kernel_family *asked,
                           const struct kernel_family *ret[FAMILIES_MOST])
@@ -36,7 +36,8 @@ static bool takes_some(const struct plan_problem *problem, const struct kernel_f
            (r->backward && f->applies(problem->target, r, FAMILY_BACKWARD));
 }
 
-/* Both passes go over one plan: row blocks have the same height. Some families do both passes or none. */
+/* True if both passes can use one plan: their row blocks have the same height. A family marked `alone` must do both
+   passes. */
 static bool share_plan(const struct target *t, const struct kernel_config *c)
 {
     if (!c->backward || c->forward == c->backward)
@@ -164,7 +165,8 @@ static int check_asked(const struct plan_problem *problem, const struct kernel_f
         problem->config->request.head_dim, asked->takes);
 }
 
-/* Makes the plans that can be made; returns how many. Of several that are made transposes are kept, unless these are many. */
+/* Makes the plans that can be made; returns their number. With more than one pair, transposed patterns are shared between
+   the plans, unless they have more than ROWS_KEPT rows in total. */
 static uint32_t make_plans(const struct plan_problem *problem, struct kernel_config *list,
                            uint32_t pairs, struct plan *ret[PAIRS_MOST], struct error *e)
 {

@@ -41,14 +41,14 @@ static struct plan_pass *tables_of(struct plan *p, enum machine_pass pass)
 
 /* ---- summaries ---- */
 
-/* A full GPU has so many heads of one mask. */
+/* Heads of one mask in a batch that fills the GPU. */
 static double full_heads(const struct plan *p)
 {
     return (double)p->heads * plan_full_batch(p);
 }
 
-/* Replaces the seconds of a summary, which are of one head on one of the machine's workers. Other lowerings have only prices of
-   items: their seconds keep the ratio to the plan's own. */
+/* Replaces the seconds in a summary (one head, one worker) by step-based ones. Rejected lowerings have item prices only:
+   their seconds are scaled by the same factor. */
 static void tell_times(const struct plan *p, enum machine_pass pass, uint32_t which,
                        struct plan_summary *s)
 {
@@ -98,7 +98,7 @@ double predict_steps(const struct plan *p, enum machine_pass pass, uint32_t laye
            plan_launches(p, pass, layer) * p->machine->launch;
 }
 
-/* Tiles of the layer's heads that are not full, of all. */
+/* Share of partial tiles among all tiles of the layer's heads. */
 static double partial_share(const struct plan *p, enum machine_pass pass, uint32_t layer)
 {
     const struct plan_pass *t = pass == PASS_DKV ? &p->transposed : &p->forward;

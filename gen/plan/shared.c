@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Columns that many row blocks of a pattern gather (the summary columns of Fixed). Row block by row block they would
-   stand in groups with others, which differ; kernels keep the last groups only if they are the same. */
+/* Columns that many row blocks of a pattern gather, such as the summary columns of Fixed. They get groups of their own:
+   mixed with other columns, the groups would differ between row blocks, and kernels reuse a group only if the previous
+   item had the same columns. */
 #include "gen/lowering/gathers.h"
 #include "gen/plan/builder.h"
 #include "masks/base/memory.h"
@@ -8,11 +9,11 @@
 
 enum {
     SAMPLE = 64, /* row blocks, evenly over the pattern */
-    SHARE = 4,   /* one in so many gathers a shared column, ... */
-    LEAST = 4,   /* ... and that many in all */
+    SHARE = 4,   /* one of this many row blocks gathers a shared column, ... */
+    LEAST = 4,   /* ... and at least this many in all */
 };
 
-/* The sampled row blocks' price. */
+/* Price of the sampled row blocks. */
 static double price_sample(struct builder *b, const struct plan *p,
                            const struct pattern *pattern, uint32_t *ret_row_blocks)
 {

@@ -112,8 +112,8 @@ static struct window window_new(const struct pattern *p)
     return w;
 }
 
-/* The axis whose neighbours stand `unit` tokens apart; `every`: keys of the window along the axes inside it. False
-   where distances below unit * size are not 0, d, 2 d, ... units. */
+/* Finds the axis whose neighbours are `unit` tokens apart. `every` is the number of window keys along the inner axes.
+   False unless the distances below unit * size are 0, d, 2d, ... times `unit`. */
 static bool find_axis(const struct window *w, uint32_t unit, uint32_t size, uint32_t every,
                       struct grid_axis *ret)
 {
@@ -129,7 +129,7 @@ static bool find_axis(const struct window *w, uint32_t unit, uint32_t size, uint
     return kernel && dilation && (uint64_t)kernel * dilation <= size;
 }
 
-/* Compares runs as they come, merged, with those of a row. */
+/* Merges adjacent runs as they arrive and compares them with the runs of a row. */
 struct match {
     const struct pattern *pattern;
     uint64_t next, end; /* runs of the row */
@@ -169,7 +169,7 @@ static bool is_grid(const struct pattern *p, const struct grid *g)
     return true;
 }
 
-/* Marks the axes that are causal; false where neither choice gives the pattern. */
+/* Marks the causal axes; false if no choice of them gives the pattern. */
 static bool find_causal(const struct pattern *p, struct grid *g)
 {
     uint32_t first = GRID_MAX_AXES - g->n_axes;

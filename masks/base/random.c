@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Philox and what is drawn with it; see random.h. No floating point but the one exact product that
-   turns a density into an integer. */
+/* Philox and the draws made with it; see random.h. Floating point only converts a density to (1 - p) 2^64 and chooses
+   the part size; IEEE arithmetic makes both the same on every machine. */
 #include "masks/base/random.h"
 #include <stdlib.h>
 #include <string.h>
@@ -92,8 +92,8 @@ static uint32_t sort_unique(uint32_t *value, uint32_t count)
     return kept;
 }
 
-/* A draw adds at most one new value, so drawing as many as are missing never draws too many: the
-   result is the first k distinct values, however they are gathered. */
+/* Each draw adds at most one new value. Drawing exactly the number of missing values therefore never draws too many:
+   the result is the first k distinct values. */
 void draws_distinct(struct draws *d, uint32_t k, uint32_t n, uint32_t *ret)
 {
     for (uint32_t have = 0; have < k; have = sort_unique(ret, k))

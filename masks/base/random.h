@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The draws behind the random primitives: Philox4x32-10 and integers alone, so that a mask is the
-   same on every machine. Key and counter are stated in masks/README.md. */
+/* The draws behind the random primitives: integers from Philox4x32-10, the same on every machine. masks/README.md
+   defines key and counter. */
 #pragma once
 #include <stdint.h>
 

@@ -94,7 +94,7 @@ static void replace(struct pattern **p, struct pattern *next)
     *p = next;
 }
 
-/* Entries of a graph beyond which orders take minutes. */
+/* Graphs with more entries are refused: ordering them would take minutes. */
 #define MOST_ENTRIES (UINT64_C(1) << 30)
 
 struct pattern *order_graph(const struct mask *m, struct error *e)
