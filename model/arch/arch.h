@@ -80,7 +80,7 @@ struct arch {
     const char *activation;  /* key of the feed forward's */
     enum pooler_kind pooler; /* of classes that are not `dense` */
     bool
-        positions_skip_pad; /* row pad_token_id of the table is the padding's, and rows count the other tokens from there */
+        positions_skip_pad; /* position rows up to pad_token_id are reserved; text starts at the next */
     bool gated; /* the feed forward: activation(first half) * second half of its first linear */
     const char *
         head_activation; /* key of the masked language model's head; null: the feed forward's */

@@ -197,7 +197,7 @@ static bool reads(const struct arch *a, const char *key)
     return s->key;
 }
 
-/* The table's rows for texts begin behind the padding's. */
+/* Position rows up to pad_token_id are reserved; text starts at the next. */
 static int skip_padding(const json_t *json, struct model_config *c, struct error *e)
 {
     if (!c->arch->positions_skip_pad && !c->local)

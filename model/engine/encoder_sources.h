@@ -23,9 +23,13 @@ struct linear_source {
     uint32_t head_dim, padded_dim;
 };
 
-/* Values that lie in the backend: as they are in the tensor; a bias of scores by distance [heads, n, n] out of it; n zeros, no
-   tensor; angles of rotation, [n / dim positions][dim / 2] cosines, then as many sines, no tensor. */
-enum kept_kind { KEPT_COPY, KEPT_RELATIVE, KEPT_ZEROS, KEPT_ROTATION };
+/* The way in which an array of the backend is filled. */
+enum kept_kind {
+    KEPT_COPY,     /* copy of the tensor */
+    KEPT_RELATIVE, /* bias of scores by distance, [heads, n, n], computed from the tensor */
+    KEPT_ZEROS,    /* n zeros, no tensor */
+    KEPT_ROTATION, /* rotation, no tensor: [n / dim positions][dim / 2] cosines, then as many sines */
+};
 struct kept_source {
     void *to; /* the pointer that becomes it */
     const struct tensor *tensor;
@@ -51,6 +55,6 @@ void encoder_sources_finish(struct encoder_sources *s);
 struct training_device;
 int linear_source_read(const struct linear_source *s, const struct training_device *d,
                        float *weight, float *bias, struct error *e);
-/* Where arrays of the device hold it just so; false: they do not. */
+/* A view of the layer in device memory without a copy; false if it is padded or its tensors are not adjacent. */
 bool linear_source_view(const struct linear_source *s, struct weight_view *weight,
                         const float **bias);

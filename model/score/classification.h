@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Metrics of classes, with scikit-learn's conventions. gold[k] and found[k] are numbers of classes. All are NaN
-   where there is nothing to score (count 0). */
+/* Metrics of classes, with scikit-learn's conventions. gold[k] and found[k] are class indices. All are NaN
+   if there is nothing to score (count 0). */
 #pragma once
 #include <stddef.h>
 #include <stdint.h>
@@ -12,6 +12,6 @@ double score_accuracy(const uint32_t *gold, const uint32_t *found, size_t count)
 double score_f1(const uint32_t *gold, const uint32_t *found, size_t count, uint32_t positive);
 
 /* Matthews correlation of any number of classes (Gorodkin's R_K); 0 where gold or found is constant.
-   Numbers are below `classes`. */
+   Indices are below `classes`. */
 double score_matthews(const uint32_t *gold, const uint32_t *found, size_t count,
                       uint32_t classes);

@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Added tokens such as "[MASK]": found in the text before it is cut into words, as in the Rust library tokenizers. One
-   that is not in the model's vocabulary is no WordPiece. */
+/* Added tokens such as "[MASK]": found in the text before it is cut into words, as in the Rust library tokenizers. An
+   added token outside the model's vocabulary is never produced by WordPiece splitting. */
 #pragma once
 #include "model/tokenizer/base/unicode.h"
 #include "model/tokenizer/base/vocabulary.h"
 #include <stdbool.h>
 
 struct added_flags {
-    bool single_word;           /* no letter, digit or underscore beside it */
-    bool eats_left, eats_right; /* the blanks beside it belong to it */
+    bool single_word;           /* no letter, digit or underscore next to it */
+    bool eats_left, eats_right; /* the blanks next to it belong to it */
     bool normalized;            /* found in the normalised text, by its own normalised text */
 };
 
@@ -36,8 +36,8 @@ int added_add(struct added_tokens *a, struct vocabulary *v, const char *text, in
 const struct added_token *added_find(const struct added_tokens *a,
                                      const char *text); /* or null */
 
-/* Builds the patterns; call it after the last token. `normalise` gives the normalised text of a token, which is freed.
-   Fails if two patterns are equal: tokenizers chooses one of them at random. */
+/* Builds the patterns; call it after the last token. `normalise` returns the normalised text of a token, which is freed.
+   Fails if two patterns are equal: the Rust library picks one of them at random. */
 int added_index(struct added_tokens *a,
                 char *(*normalise)(const void *context, const char *text, uint32_t *ret_size),
                 const void *context, struct error *e);
@@ -55,5 +55,5 @@ struct added_search {
         end; /* with the blanks that it eats; equal if the match before it has them all */
 };
 
-/* The next match from s->next on. False: there is none. */
+/* Finds the next match from s->next on. False: there is none. */
 bool added_next(const struct added_tokens *a, struct added_search *s);

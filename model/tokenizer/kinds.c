@@ -36,7 +36,8 @@ static int read_parts(struct tokenizer *t, const json_t *json, struct error *e)
     return splitters_read(t->splitters, json_object_get(json, "pre_tokenizer"), e);
 }
 
-/* With ByteLevel pieces stay bytes if each byte has a token. */
+/* With ByteLevel, pieces stay raw bytes if every byte has a token and ignore_merges is off; otherwise bytes are mapped to
+   characters first. */
 static void choose_bytes(struct tokenizer *t)
 {
     bool all = t->splitters->byte_level && !t->bpe->ignore_merges;

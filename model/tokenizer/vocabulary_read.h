@@ -4,7 +4,7 @@
 #include "model/tokenizer/tokenizer.h"
 #include <jansson.h>
 
-/* {TOKEN: NUMBER}, which the name says in messages. */
+/* Reads {TOKEN: NUMBER}; `name` is used in error messages. */
 int vocabulary_read(struct vocabulary *ret, const json_t *object, const char *name,
                     struct error *e);
 /* RoBERTa's older files. */

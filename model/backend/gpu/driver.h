@@ -4,8 +4,8 @@
    both looked for at run time; "emulated" runs the encoder ops' CUDA text on this CPU, and plain loops for
    products.
 
-   Thread-safety: an open driver does not change. Many threads may use it, each with a stream of its own;
-   what a stream is given runs in order. */
+   Thread-safety: an open driver does not change, and many threads may use it. A stream runs its work in the order of
+   submission. Usually each thread has its own stream; engine_repack() may submit to one from several threads. */
 #pragma once
 #include "model/kernels/encoder_ops.h"
 #include "model/kernels/train_ops.h"
@@ -14,21 +14,20 @@
 /* Zeroed: not open. */
 struct gpu_stream {
     void *handle;
-    void *workspace; /* of products */
-    uint64_t
-        launches; /* kernels and products that it was given; copies and zeros are not counted */
+    void *workspace;   /* of products */
+    uint64_t launches; /* kernels and products submitted; copies and zeros are not counted */
 };
 
-/* By drivers. Threads may give a stream work at once. */
+/* For drivers. Atomic: several threads may submit to one stream. */
 static inline void gpu_stream_count(struct gpu_stream *s)
 {
     __atomic_fetch_add(&s->launches, 1, __ATOMIC_RELAXED);
 }
 
 struct gpu;       /* an open driver; each has its own */
-struct recording; /* of what a stream was given: it can be run again at once */
+struct recording; /* recorded work of a stream, which can be replayed */
 
-/* y = x W^T, and bias and activation where `fuse` asks and the driver can do them in one go. */
+/* y = x W^T, with bias and activation if `fuse` is set and the driver can do all in one call. */
 struct gpu_product {
     const struct linear *l;
     uint32_t rows;
@@ -56,7 +55,7 @@ struct gpu_driver {
        stream it is done on return. */
     int (*send)(const struct gpu *g, struct gpu_stream *s, void *to, const void *from,
                 uint64_t bytes, struct error *e);
-    /* Waits for all that the stream was given. */
+    /* Waits for all work submitted to the stream. */
     int (*fetch)(const struct gpu *g, struct gpu_stream *s, void *to, const void *from,
                  uint64_t bytes, struct error *e);
     int (*wait)(const struct gpu *g, struct gpu_stream *s, struct error *e);

@@ -25,7 +25,7 @@ static int move_array(const struct comm *c, const struct comm_move *m, struct er
     return nccl_agree(n, o, e);
 }
 
-/* Numbers of the host. */
+/* Sums of host numbers, by the host communicator. */
 #define DEFINE_SUM(name, type)                                                      \
     static int name(const struct comm *c, type *x, uint64_t count, struct error *e) \
     {                                                                               \

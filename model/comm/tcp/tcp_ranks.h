@@ -16,7 +16,7 @@ int tcp_meet(const struct tcp_meeting *m, struct tcp_links *ret, struct error *e
 void tcp_links_close(struct tcp_links *l);
 
 double tcp_now(void);
-/* Whole arrays; false: the other end is gone. */
+/* Whole arrays. False: the connection is lost. */
 bool tcp_send(int socket, const void *from, size_t bytes);
 bool tcp_receive(int socket, void *to, size_t bytes);
 

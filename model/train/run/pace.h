@@ -3,7 +3,7 @@
 #pragma once
 #include "model/train/run/run_setup.h"
 
-/* Running means of what people look at; they begin anew with each process. */
+/* Running means for the progress lines; each process starts its own. */
 struct pace {
     double loss, mean[TARGETS_MOST], tokens, flops, seconds; /* sums with weights that fade */
     double weight;
@@ -17,5 +17,5 @@ void pace_means(const struct pace *p, double ret[TARGETS_MOST]);
 /* Progress of a run, by steps or by time. */
 double run_share(const struct run *r); /* 0 to 1 */
 bool run_is_done(const struct run *r);
-/* The learning rate of a step whose peak is `peak`. */
+/* Learning rate at `step` of a schedule that peaks at `peak`. */
 double run_rate(const struct run *r, uint64_t step, double peak);

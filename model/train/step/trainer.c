@@ -151,7 +151,7 @@ struct groups {
     uint32_t first, count;
 };
 
-/* A level gets the sum of the groups. */
+/* Adds the gradients of groups g, by a binary tree, into the sums of `level`. */
 static int run_tree(struct trainer *t, const struct parts *p, struct groups g, uint32_t level,
                     struct batch_loss *loss, struct error *e)
 {
@@ -206,8 +206,8 @@ static int clear_gradient(const struct trainer *t, struct error *e)
     return train_state_clear(t->state, t->engine->threads, e);
 }
 
-/* Alpha learns from the second half of the batch, weights from the first; both gradients are those of where the step
-   began (first order). The losses are means over each half, loss[0] of the second. */
+/* Alpha learns from the second half of the batch, weights from the first; both gradients are taken at the parameters at
+   the start of the step (first order). The losses are means over each half, loss[0] over the second. */
 static int run_two_levels(struct trainer *t, uint64_t place, struct batch_loss *loss,
                           struct error *e)
 {
@@ -236,7 +236,7 @@ static void make_batch(struct trainer *t, uint64_t place)
     reserve(t);
 }
 
-/* Draws the step's mask and tells what it is like. */
+/* Draws the step's mask and measures it. */
 static int begin_mask(struct learner *l, const struct step_request *q,
                       struct mask_measures *ret, struct error *e)
 {
@@ -246,7 +246,7 @@ static int begin_mask(struct learner *l, const struct step_request *q,
     return 0;
 }
 
-/* This rank's gradients and losses; loss[1] is of one half where the batch is halved. */
+/* This rank's gradients and losses; loss[1] is used only if the batch is halved (first half). */
 static int compute(struct trainer *t, const struct step_request *q, struct mask_measures *mask,
                    struct batch_loss loss[2], struct error *e)
 {
@@ -261,7 +261,8 @@ static int compute(struct trainer *t, const struct step_request *q, struct mask_
     return comm_agree(t->comm, r, e);
 }
 
-/* The gradients that were summed are gone, so they are computed again, by the same parameters. */
+/* Finds the first rank with a non-finite gradient or loss, else comm->size. The sum has overwritten the per-rank gradients,
+   so they are recomputed. */
 static int find_faulty(struct trainer *t, const struct step_request *q, uint32_t *ret,
                        struct error *e)
 {

@@ -79,7 +79,7 @@ static inline float silu_derivative(float x)
     return s.is + clamp_lane(x, 87) * s.is * s.rest;
 }
 
-/* e^(-2 |x|), of which 1 - e has no rounding where tanh is small. */
+/* e^(-2 |x|); 1 - e is exact where tanh is small. */
 static inline float tanh_exp(float x)
 {
     float a = x < 0 ? -x : x;

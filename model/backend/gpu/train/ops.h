@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Inside the operations of training: what their files share. */
+/* Internal declarations shared by the training operations. */
 #pragma once
 #include "model/backend/gpu/train/train.h"
 
-/* The fields of args about a dropout, but for the places of its rows. */
+/* Fills the dropout fields of args except `place`. */
 void gpu_train_drop_with(const struct op_batch *p, uint32_t site, double probability,
                          struct train_args *a);
 
-/* ---- ops_back.c: of struct ops ---- */
+/* ---- members of struct ops, in ops_back.c ---- */
 int gpu_close_back(struct op_batch *p, const struct op_close *o, float *d, void *d_sum,
                    void *dx, struct error *e);
 int gpu_linear_back(struct op_batch *p, const struct op_linear *o,
