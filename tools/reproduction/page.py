@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The page: each claim of the papers beside what was measured, and how."""
+"""The page: each claim of the papers with its measurement, and the method."""
 import re
 
 import learned
@@ -13,15 +13,15 @@ HEAD = "# Reproduction: what the papers claim, measured here\n"
 
 OPENING = """
 The papers train BERT-base for days and judge by tasks (GLUE, SQuAD). Here a BERT of {size} (layers x hidden size x heads, n = {n}) trains for minutes and is judged
-by the loss of masked words in held-out text. A verdict is about this model at this size, and no more. {differing}
-[Comparisons on tasks](reproduction/tasks.md) are on a page of their own. SparseBERT is Shi et al. 2021, "SparseBERT: Rethinking the Importance Analysis in
+by the loss of masked words in held-out text. A verdict applies only to this model at this size. {differing}
+[Comparisons on tasks](reproduction/tasks.md) are on a separate page. SparseBERT is Shi et al. 2021, "SparseBERT: Rethinking the Importance Analysis in
 Self-attention"; BlockBERT is Qiu et al. 2020.
 """
 
 MADE = """
 ## How this page was made
 
-`tools/reproduce dam` wrote it from its results; nothing in it is written by hand. The same command on another machine, with more time, writes another one:
+`tools/reproduce dam` wrote this page from its results. Only the note was written by hand (`--note`). The same command on another machine, or with more time, writes a different page:
 
 ```
 tools/reproduce dam --minutes 60 -o DIR --page model/REPRODUCTION.md
@@ -35,16 +35,18 @@ METHOD = """
 - **Start.** {start}
 - **Dense.** {dense}
 - **Learning.** {learning}
-- **Rows.** Each mask takes the dense one's place in the dense model, which trains on for {row_steps} steps ({row_tokens:,} tokens, rate 5e-4), and is then
-  judged. The papers pre-train each mask from the start; here all start from the same model, so that minutes suffice.
-- **Objective.** Masked words only (15 %), full sentences, AdamW, no dropout, {dtype}, batches of {batch} sequences, seeds from {seed} on; what
-  goes on from a run sees the samples in another order.
+- **Rows.** For each row the dense model's attention is switched to the row's mask. The model then trains for {row_steps} more steps ({row_tokens:,} tokens, rate 5e-4) and is
+  evaluated.{shift} The papers pre-train each mask from the start; here all start from the same model, which needs only minutes.
+- **Objective.** Masked words only (15 %), full sentences, AdamW, no dropout, {dtype}, batches of {batch} sequences, seeds from {seed} on. A run that continues another one
+  sees the samples in another order.
+- **Verdicts.** A claim agrees if no pair speaks against it and at least one speaks for it; a single pair against it makes it "does not agree". A difference is the first
+  mask's loss minus the second's. For a claim of no harm, pairs within chance speak for it. Means of P count from 2 standard errors over seeds.
 - **Chance.** {noise}
-- **Plateau.** Without a key at all the loss is {reference:.3f} nats ({whence}; it is below the unigram entropy as a tenth of the
-  masked words is left in place). A loss within {plateau} nats of it, or above it, says nothing of masks: the row is marked so, and no verdict comes of it.
-  A run that learned a mask is marked by its own loss at its end, P by that with P; it counts where the dense model is off the plateau.
-- **Times** are medians on {threads} threads of this machine, whatever else ran on it. "x dense" compares with our own dense kernel, timed alternately in one
-  process, so it holds where the times do not. A step's time is the median of the row's run.
+- **Plateau.** Without any key the loss is {reference:.3f} nats ({whence}; it is below the unigram entropy because a tenth of the
+  masked words is left in place). A loss within {plateau} nats of it, or above it, says nothing about masks: the row is marked, and no verdict counts it.
+  A run that learned a mask is marked if its own final loss is on the plateau (for P, the loss under P). It still counts as long as the dense model is off the plateau.
+- **Times** are medians on {threads} of a machine that other programs may have used. "x dense" is the ratio to our own dense kernel, timed alternately in one
+  process. It is more reliable than the times, but a single value can still be off. A step's time is the median of the row's run.
 - **Time.** All stages took {took:.1f} minutes.{note}
 """
 
@@ -73,9 +75,9 @@ def opening(verdicts, size, n):
 
 def unfinished(g):
     if not g["dense"]:
-        return "**The dense model is not done.** Nothing is claimed of masks."
+        return "**The dense model is not done.** This page makes no claim about masks."
     if g["dense"]["plateau"]:
-        return "**The dense model sits on the plateau**: it trained too little for attention to matter, as its loss is near that of the row without any key. Nothing is claimed of masks."
+        return "**The dense model is on the plateau**: it trained too little for attention to matter, because its loss is near that of the row without any key. This page makes no claim about masks."
     return ""
 
 
@@ -91,26 +93,35 @@ def facts(s, g):
             "train": g["samples"]["train"]["tokens"], "held": g["samples"]["held-out"]["tokens"], "dense": run_text(g["dense"]), "start": start_text(g["start"]),
             "learning": learning_text(g), "row_steps": g["plan"]["row"], "row_tokens": first["tokens"], "dtype": s.dtype, "batch": s.batch,
             "seed": s.seed, "plateau": table.PLATEAU, "reference": g["reference"],
-            "whence": "row \"none\", settled as all others" if any(e["mask"] == "none" for e in g["entries"]) else "taken as 0.9 of the unigram entropy", "threads": s.threads or "all", "took": g["took_s"] / 60, "note": f"\n- **Note.** {s.note}" if s.note else "",
-            "noise": "No two dense rows were run with two seeds: no difference of losses is judged." if n is None else
-            f"Rows are compared seed by seed (the same batches in the same order). Such differences spread by {n:.4f} nats over the seeds "
-            f"of the dense rows (standard deviation, pooled); one counts from {TIMES} times that on, divided by the root of the number of seeds. Masks further "
-            "from dense may spread more than that: a small difference between two of them is weak evidence."}
+            "whence": "row \"none\", trained like all others" if any(e["mask"] == "none" for e in g["entries"]) else "taken as 0.9 of the unigram entropy", "threads": f"{s.threads} thread{'s' * (s.threads > 1)}" if s.threads else "all threads", "shift": shift_text(g),
+            "took": g["took_s"] / 60, "note": f"\n- **Note.** {s.note}" if s.note else "",
+            "noise": "No two dense rows were run with two seeds, so no difference of losses is judged." if n is None else
+            f"Rows are compared seed by seed (the same batches in the same order). Over the seeds of the dense rows, such a difference has a standard deviation of {n:.4f} nats "
+            f"(pooled). A mean difference over k seeds counts if it exceeds {TIMES} x {n:.4f} / sqrt(k). Masks further from dense may spread more: a small difference "
+            "between two of them is weak evidence."}
+
+
+def shift_text(g):
+    """The dense model's loss before and after the steps of a row."""
+    row = next((e for e in g["entries"] if e["mask"] == "dense"), None)
+    if not row or not g["dense"]:
+        return ""
+    return f" These steps change the dense model's own loss from {g['dense']['mlm']:.3f} to {row['mlm']:.3f}, so compare each row with the dense row."
 
 
 def run_text(run):
     if not run:
         return "not done."
     return (f"{run['steps']} steps, {run['tokens']:,} tokens, seed {run['seed']}: held-out loss {run['mlm']:.3f} nats, "
-            f"{100 * run['accuracy']:.1f} % of the masked words" + (" (on the plateau)." if run["plateau"] else "."))
+            f"{100 * run['accuracy']:.1f} % of the masked words right" + (" (on the plateau)." if run["plateau"] else "."))
 
 
 def start_text(run):
     if not run:
         return "not done."
     return (f"The dense model begins from one trained with the mask {run['mask']} ({run['steps']} steps, {run['tokens']:,} tokens; held-out loss {run['mlm']:.3f} nats with that "
-            "mask): dense from random weights, a model of this size stays on the plateau for thousands of steps. So all that is learned below begins where "
-            "neighbours, and the diagonal with them, have mattered from the first step on.")
+            "mask). With dense attention from random weights, a model of this size stays on the plateau for thousands of steps. So everything learned below starts from a model in "
+            "which neighbours and the diagonal mattered from the first step.")
 
 
 def learning_text(g):
@@ -120,11 +131,11 @@ def learning_text(g):
     p, dam = (next((r for name, r in g["runs"].items() if name.startswith(kind)), None) for kind in ("p-", "dam"))
     parts = [f"P with {seeds} seeds, {p['steps']} steps ({p['tokens']:,} tokens) each"] if p else []
     parts += [f"DAM {dam['steps']} steps ({dam['tokens']:,} tokens) each, with one seed"] if dam else []
-    return ", ".join(parts) + ". Each goes on from the dense model at rate 1e-3, alpha at ten times that: `maskbert pretrain --learn-mask`, all else its defaults. " + LAMBDA
+    return ", ".join(parts) + ". Each continues from the dense model at rate 1e-3 (alpha at ten times that), by `maskbert pretrain --learn-mask` with its other defaults. " + LAMBDA
 
 
-LAMBDA = (f"Lambdas are those of the paper, whose code has c = {learned.PAPER_SCALE}, the score of a mask's change of 1; here c = {learned.SCALE} and lambda is passed "
-          f"as its {learned.PAPER_SCALE // learned.SCALE}th part: alpha learns by c dX + lambda, and the ratio counts.")
+LAMBDA = (f"The names give the paper's lambdas. c is the amount that a change of 1 in the mask adds to a score: {learned.PAPER_SCALE} in the paper's code, {learned.SCALE} here. "
+          f"The gradient of alpha is c dX + lambda, so only lambda / c matters, and each run passes lambda / {learned.PAPER_SCALE // learned.SCALE}.")
 
 
 def learned_section(g):
@@ -144,7 +155,7 @@ def dam_lines(g):
     out, dam = [], {name: r for name, r in g["runs"].items() if name.startswith("dam")}
     if dam:
         out += ["Distances that a head keeps inside the border (more than half of their entries), head by head: how many, and how many groups they form. "
-                "A group is distances that follow one another, as 1, 2, 3.", "", "| run | own held-out loss | kept / groups, heads 0 to 11 |", "| --- | --- | --- |"]
+                "A group is a run of consecutive distances, such as 1, 2, 3.", "", "| run | own held-out loss | kept / groups, heads 0 to 11 |", "| --- | --- | --- |"]
     for name, r in dam.items():
         heads = " ".join(f"{len(d)}/{learned.groups(d)}" for d in r["kept_distances"])
         out.append(f"| {name}{' (plateau)' if r['plateau'] else ''} | {r['own_mlm']:.4f} | {heads} |")
@@ -154,11 +165,11 @@ def dam_lines(g):
     heads = [d for name, r in off.items() if name.startswith("dam-s") for d in r["kept_distances"]]
     kept = [d for d in heads if d]
     if not off:
-        out += ["", "All of these runs sit on the plateau: nothing is said of which distances are learned."] if dam else []
+        out += ["", "All of these runs are on the plateau, so they do not show which distances are learned."] if dam else []
     elif kept:
         out += ["", grouped(heads, kept)]
     elif any(name.startswith("dam-s") for name in off):
-        out += ["", "No DAM_s head keeps a distance: what is left is the border, and nothing is said of whether learned distances lie near each other. "
+        out += ["", "No DAM_s head keeps a distance: only the border is left, so these runs do not show whether learned distances are near each other. "
                 "AdamW divides the gradient of each alpha by its size, so wherever the price outweighs the task, alpha falls at the same pace for any lambda."]
     return out
 
@@ -185,8 +196,8 @@ FIGURES = (("P", "P of each entry, mean over the 12 heads, dark where large (Fig
 def figures(made):
     shown = [f"### {title}\n\n![{title}](pictures/{made[name]})\n" for name, title in FIGURES if name in made]
     missing = [title for name, title in FIGURES if name not in made]
-    how = "`python3 tools/reproduction/pictures.py PAGE.md` draws those again that are made from the table and `numbers.json`." if made else ""
-    return "\n".join(["## Figures", "", *([how, ""] if how else []), *shown] + (["Not drawn, as what they show was not measured: " + "; ".join(missing) + "."] if missing else []))
+    how = "`python3 tools/reproduction/pictures.py PAGE.md` redraws the figures that come from the table and `numbers.json`." if made else ""
+    return "\n".join(["## Figures", "", *([how, ""] if how else []), *shown] + (["Not drawn, because their data was not measured: " + "; ".join(missing) + "."] if missing else []))
 
 
 def cost_section(g):
@@ -204,23 +215,23 @@ def long_text(g):
     if not g["long"]:
         return ""
     cells = [f"n={t['length']} {t['pass']} {t['speedup']:.2f} x as fast" for t in g["long"]["times"]]
-    return (f"\n\nAttention under the mask of {g['long'].get('mask', 'dam-s-1e-1')} (its distances and border, at these lengths; batch 1) beside our own dense kernel, timed alternately: " +
+    return (f"\n\nAttention under the mask of {g['long'].get('mask', 'dam-s-1e-1')} (its distances and border, at these lengths; batch 1), compared with our own dense kernel, timed alternately: " +
             ", ".join(cells) + "." + steps_text(g))
 
 
 def steps_text(g):
     if not g["longer"]:
         return ""
-    return (f"\n\nWhole training steps under that mask and dense, {longer.ROUNDS} runs of each in alternation, each step of as many tokens; medians:\n\n" +
+    return (f"\n\nWhole training steps under that mask and dense, {longer.ROUNDS} alternating runs of each, with equally many tokens in each step; medians:\n\n" +
             "\n".join(f"- {line}." for line in longer.say(g["longer"])))
 
 
 def table_section(g):
     if not g["entries"]:
         return "## The table\n\nNo row is done."
-    return ("## The table\n\n\"- diagonal(0)\": the same mask without its diagonal, trained and judged so. Rows with the same mask and seed are run once. \"random as X\": as many entries in each head as X has. "
-            "\"P threshold S\": the most of P by magnitude within S of dense's predicted time. \"P settled, snap S\" and \"threshold S\": the same two from the weights and "
-            "the alpha of P's own run, by the command itself: `maskbert pretrain DIR/runs/p-0 --learn-mask p --alpha DIR/runs/p-0 --settle STEPS --snap S` (or `--threshold S`).\n\n" + table.as_markdown(g["entries"]))
+    return ("## The table\n\n\"- diagonal(0)\": the same mask without its diagonal, trained and evaluated like this. Rows with the same mask and seed are run once. \"random as X\": as many entries in each head as X has. "
+            "\"P threshold S\": as many of the largest entries of P as fit within S times dense's predicted time. \"P snapped S\": the pieces that kernels process cheaply, chosen for the "
+            "most P within the same time. \"P settled, ..\": the same two, but starting from the weights and alpha of P's own run, made by `maskbert pretrain DIR/runs/p-0 --learn-mask p --alpha DIR/runs/p-0 --settle STEPS --snap S` (or `--threshold S`).\n\n" + table.as_markdown(g["entries"]))
 
 
 def left_section(left_out):
