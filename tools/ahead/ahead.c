@@ -34,7 +34,7 @@ struct set {
     uint32_t head_dim[8];       /* ends with 0 */
 };
 
-/* Below v3 there are few machines; 16-bit numbers are slow there. */
+/* x86-64-v2 machines are rare and slow with 16-bit types: f32 PLAIN only. */
 static const struct level full_levels[] = {
     {"x86-64-v2", ABI_F32, PLAIN}, {"x86-64-v3", ABI_F32, ALL},
     {"x86-64-v4", ABI_F32, ALL},   {"x86-64-v3", ABI_F16, ALL},
@@ -84,7 +84,8 @@ struct work {
     bool failed;
 };
 
-/* The code of a matrix unit keeps few gathered columns or the most (find_source() in runtime/pipeline/pipeline.c). */
+/* A matrix-unit kernel is compiled twice: with the default and with the largest number of kept gathered columns
+   (find_source() in runtime/pipeline/pipeline.c). */
 static void add_kernels(struct work *w, const struct target *t, enum abi_dtype dtype,
                         uint32_t head_dim, const struct feature *f)
 {
@@ -101,7 +102,8 @@ static void add_kernels(struct work *w, const struct target *t, enum abi_dtype d
         *MEMORY_PUSH(w->kernel, w->count, w->capacity) = kernel;
 }
 
-/* Codes of one target, dtype and head dimension share a frame: that much is unpacked for one of them. */
+/* Kernels of one target, dtype and head dimension share a frame, the unit of compression: loading one unpacks the whole
+   frame. */
 static int list_kernels(struct work *w, const struct set *s, struct error *e)
 {
     for (const struct level *l = s->levels; l->target; l++) {
@@ -180,7 +182,7 @@ int main(int argc, char **argv)
         fprintf(stderr, "usage: ahead small|full CACHE OUT\n");
         return 2;
     }
-    setenv("MASKC_AHEAD", "none", 1); /* what is installed is another version's */
+    setenv("MASKC_AHEAD", "none", 1); /* ignore the installed file: it is of another version */
     for (size_t k = 0; k < sizeof sets / sizeof *sets; k++)
         if (!strcmp(argv[1], sets[k].name)) {
             if (make(&sets[k], argv[2], argv[3], &e) == 0)

@@ -7,11 +7,11 @@ from ctypes import c_char, c_char_p, c_int, c_uint32, c_void_p
 import numpy
 
 
-OWN = object()  # the mask that the model has by itself
+OWN = object()  # stands for the model's own mask
 
 
 def argument_of(mask):
-    """As C has it."""
+    """The mask argument of bert_open(): None for the model's own mask."""
     return None if mask is OWN else (mask or "dense").encode()
 
 
@@ -20,7 +20,7 @@ class Failed(Exception):
 
 
 class Library:
-    """OSError where it cannot be loaded."""
+    """Raises OSError if it cannot be loaded."""
 
     def __init__(self, path):
         # Its own libraries first: torch brings an OpenMP and an oneDNN too.

@@ -108,7 +108,7 @@ class Comparison:
         return [common | r | planned.get(r["contender"], {}) | times.get(r["contender"], {}) for r in tried]
 
     def planned(self, case, name, direction):
-        """Returns the predictions of maskc's plan for our kernel, and the floor of the area that it executes."""
+        """Returns the plan's predictions for our kernel, and the least seconds that its executed products need at the measured rate."""
         described = case.described()
         if name == "ours-dense":
             described["heads"] = case.heads
@@ -117,8 +117,8 @@ class Comparison:
         return made | {"area_floor_s": peers_plan.area_floor(described, direction, made.get("executed_fraction"), rate)}
 
     def run_all(self, table, read_mask, keep):
-        """read_mask(label, n): the expression and the table. keep() is called after each row, as a later one may
-        take the process with it."""
+        """read_mask(label, n): the expression and the table. keep() is called after each row, because
+        a later row may crash the process."""
         dtypes = {name: dtype for dtype, name in DTYPE_NAMES.items()}
         for n in self.o.length:
             for dtype in self.o.dtype:

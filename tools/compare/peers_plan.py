@@ -48,7 +48,7 @@ def read(program, mask, case, direction, environment=None):
 
 
 def area_floor(case, direction, fraction, flops_per_s):
-    """Seconds of the products of what is executed, at a measured rate; for tensor cores' types alone."""
+    """Seconds that the executed products need at a measured rate; only for the types of tensor cores."""
     if not fraction or not flops_per_s or case["dtype"] == "f32":
         return None
     flops = 2 * PRODUCTS[direction] * case["length"] ** 2 * case["head_dim"] * case["batch"] * case["all_heads"]

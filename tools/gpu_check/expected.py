@@ -1,17 +1,17 @@
 # SPDX-License-Identifier: Apache-2.0
 """Expected seconds of each case, for the order of work and for --dry-run. All are for one NVIDIA H100 80GB HBM3 with 16
-CPU cores. `plan` prints where each figure is from.
+CPU cores. `plan` prints the source of each figure.
 """
 from gpu_check import timing_cases as known
 
-CORES, WORKERS = 16, 12  # of that machine, and of the run that was measured
+CORES, WORKERS = 16, 12  # cores of that H100 machine; workers of the measured run
 BUDGET = 300
 SHARE = 0.75  # of the CPU cores: each worker also keeps the driver's threads busy
 
 VERIFIED_CASES, VERIFIED_SECONDS = 215, 68  # measured, with WORKERS workers
 TIMED_SECONDS = 57  # measured: all rows of tests/results' first H100 run in one process
-TIMED_ROWS, FLEX_ROWS = 98, 16  # in these seconds
-START_SECONDS, FLEX_SECONDS = 8.0, 1.75  # shares of these: torch and rates; compiling one case of FlexAttention
+TIMED_ROWS, FLEX_ROWS = 98, 16  # rows in TIMED_SECONDS without and with FlexAttention
+START_SECONDS, FLEX_SECONDS = 8.0, 1.75  # parts of TIMED_SECONDS: torch and rates; compiling one case of FlexAttention
 ROW_SECONDS = (TIMED_SECONDS - START_SECONDS - FLEX_ROWS * FLEX_SECONDS) / TIMED_ROWS
 
 # case: (seconds on the H100, source of the figure)
@@ -30,7 +30,7 @@ SECONDS = {
     "train torch": (14, "estimate: imports, one compiled layer, 35 steps"),
     "calibrate": (40, "estimate: 180 probes"),
     "sanitize": (12, "estimate: three times verify"),
-    "peers mask": (12, "estimate: minutes for each compiled block size of FlexAttention"),
+    "peers mask": (12, "estimate: FlexAttention is compiled for each block size"),
     "python": (30, "estimate: the longest of these tests on CPU tensors"),
 }
 EMULATED = 6.0  # seconds of any case on the emulated device, two at a time on two cores

@@ -119,7 +119,7 @@ class Session:
                 time.sleep(0 if ended else POLL_S)
 
     def run(self, seconds):
-        """The reason of a failure, or an empty text. Ends the process after so many seconds."""
+        """Follows the process, kills it after `seconds`. Returns why it failed, or an empty text."""
         try:
             self.follow(time.monotonic() + seconds)
         except BaseException:
@@ -135,7 +135,8 @@ class Session:
 
 
 def excluded_after(session, why, excluded):
-    """Records what a crash has to be blamed on: a contender, or the case where none was at work."""
+    """Excludes the contender that was running at the crash and returns None. If none was running, returns the name of the
+    case, or "" before the first case."""
     if len(session.at) > 1:
         case, contender, mask = session.at
         excluded.setdefault(case, {})[f"{contender} {mask}"] = why

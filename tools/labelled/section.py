@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""section/: which section is the package of?"""
+"""section/: which section does the package belong to?"""
 import splits
 from folders import Example, Task
 
-# Sections that tell of a package's subject. Left out: those of its form (libs, doc, debug, ..), of the language that it is written in or
-# for (python, perl, ..), the catch-alls (misc, utils), and the small ones.
+# Sections that name a package's subject. Left out: those of its form (libs, doc, debug, ..), those of a programming language
+# (python, perl, ..), the catch-alls (misc, utils), and the small ones.
 CLASSES = ("admin", "database", "devel", "editors", "electronics", "fonts", "games", "graphics", "hamradio", "mail", "math", "net",
            "science", "sound", "text", "video", "web")
 RULE = f"""\

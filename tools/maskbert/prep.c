@@ -136,7 +136,7 @@ static sigset_t ending_signals(void)
     return set;
 }
 
-/* A signal that ends the program waits until nothing is left of what was half written. */
+/* Blocks ending signals until data_prepare() has finished or removed its partial output. */
 static int prepare(const struct prepare_options *p, struct prepare_stats *ret, struct error *e)
 {
     sigset_t ends = ending_signals(), before;

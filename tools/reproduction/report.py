@@ -13,7 +13,7 @@ from programs import write_json, write_whole
 
 
 def gather(stages, unigram, names=learned.NAMES):
-    """Everything that pages and pictures need, from the results that stand."""
+    """Everything that pages and pictures need, from the stages that are done."""
     found = {row.key: stages.done(f"row-{row.key}") for row in rows.all_rows()}
     reference = table.plateau(found, unigram)
     entries = table.join(found, reference)
@@ -37,7 +37,7 @@ def judged(g):
 
 
 def write(d):
-    """The text of the table."""
+    """Writes table.txt, table.json, the pictures and page.md, and publishes the page if --page is given. Returns the text of the table."""
     g = gather(d.stages, (d.stages.done("samples") or {"unigram": 0.0})["unigram"])
     g["in_gallery"] = longer.is_in_gallery(d) if longer.MASK in g["runs"] else None
     verdicts = judged(g)
@@ -59,7 +59,7 @@ def write(d):
 
 
 def publish(d, made, text):
-    """The page elsewhere, its pictures in a folder beside it, named after the page."""
+    """Copies the page to --page, and its pictures to a folder of the same name beside it."""
     beside = d.s.page.with_suffix("").name.lower()
     folder = d.s.page.parent / beside
     folder.mkdir(exist_ok=True)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The runs of a command side by side: mean and deviation of each metric over the runs that differ by the seed, for people,
-   as RUN/summary.json and as CSV. */
+/* Summary of the runs of a command: mean and deviation of each metric over the runs that differ by the seed, as text,
+   RUN/summary.json and CSV. */
 #pragma once
 #include "model/score/score.h"
 
@@ -23,16 +23,18 @@ struct summary {
     struct tuned_run best; /* of the grid, as a copy that owns nothing */
 };
 
-/* A new run, to be filled before the next one is added. */
+/* Adds an empty run. The caller fills it before it adds the next one. */
 struct tuned_run *summary_add(struct summary *s, enum summary_part part);
+/* Frees the runs. */
 void summary_finish(struct summary *s);
 
-/* "RUN: dev accuracy 0.8125 at epoch 2" on stderr. */
+/* Prints a line such as "RUN: dev accuracy 0.8125 at epoch 2" to stderr. */
 void tuned_run_say(const struct tuned_run *r);
-/* A line for each metric, where there are several runs. */
+/* Prints to stderr the best of a grid, and a line for each metric if there are several runs. */
 void summary_say(const struct summary *s);
-/* FOLDER/summary.json. */
+/* Writes FOLDER/summary.json. */
 int summary_write(const struct summary *s, const char *folder, struct error *e);
-/* The same as one line on stdout, and a row for each run. */
+/* Prints the JSON of summary.json to stdout as one line. */
 void summary_print_json(const struct summary *s);
+/* Prints CSV to stdout: a row for each run. */
 void summary_print_csv(const struct summary *s);

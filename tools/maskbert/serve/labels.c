@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* /fill-mask and /classify: the JSON of the commands. */
+/* /fill-mask and /classify: answers have the JSON of the commands. */
 #include "masks/base/memory.h"
 #include "tools/maskbert/serve/replies.h"
 #include "tools/maskbert/tasks/result_json.h"
 #include <stdlib.h>
 #include <string.h>
 
-/* One JSON value for each text of each request. */
+/* Appends to each request without an error a JSON array with one answer for each text. */
 static void put_answers(struct request *first, json_t *(*answer)(void *context, uint32_t text),
                         void *context)
 {
@@ -36,7 +36,7 @@ const char *words_missing(const struct serving *s)
     return s->engine->parts & PART_MLM ? NULL : "the model has no masked-word head";
 }
 
-/* Every [MASK] of a text has its words. */
+/* Upper bound of the reply's bytes: each [MASK] gets up to s->top words. */
 size_t words_bytes(const struct serving *s, const struct request *r)
 {
     size_t masks = 0;

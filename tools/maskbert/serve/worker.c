@@ -4,8 +4,8 @@
 #include "tools/maskbert/serve/server.h"
 #include <microhttpd.h>
 
-/* The next requests for one path: one, and others while their tokens fit the budget. *kept: one that did not fit, and
-   comes first the next time. Null once the queue is closed and empty. */
+/* Takes the next request and more of the same route until the token budget is full. A request that does not fit goes to
+   *kept and is the first of the next call. Null once the queue is closed and empty. */
 static struct request *collect(struct server *s, struct request **kept)
 {
     const uint32_t budget = task_budget(&s->serving.task);
@@ -23,7 +23,7 @@ static struct request *collect(struct server *s, struct request **kept)
     return first;
 }
 
-/* Counts the requests and hands them to the HTTP thread. */
+/* Adds the batch to the metrics (batches, texts, tokens) and resumes its connections on the HTTP thread. */
 static void release(struct server *s, struct request *first)
 {
     s->metrics.batches++;
@@ -31,7 +31,7 @@ static void release(struct server *s, struct request *first)
         next = r->next;
         s->metrics.texts += r->texts;
         s->metrics.tokens += request_tokens(r);
-        MHD_resume_connection(r->connection); /* r is the HTTP thread's again */
+        MHD_resume_connection(r->connection); /* from here on r belongs to the HTTP thread */
     }
 }
 

@@ -53,7 +53,7 @@ static int train(const struct options *o, const struct ranks *ranks,
     return result.interrupted ? EXIT_INTERRUPTED : 0;
 }
 
-/* RUN-1 to RUN-N; with --resume those that are done end at once. */
+/* Trains RUN-1 to RUN-N until one fails; with --resume finished ones return at once. */
 static int repeat(const struct options *o, const struct ranks *ranks, struct run_options r)
 {
     int code = 0;

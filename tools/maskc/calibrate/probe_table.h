@@ -11,21 +11,23 @@ struct probe {
     const char *mask;
     uint32_t n;
     enum favour favour;
-    bool single;       /* a GPU's: one sequence, and not as many as fill it */
-    bool bias;         /* beside a bias, only where one is asked for */
+    bool single;       /* GPU: one sequence instead of a batch that fills it */
+    bool bias;         /* with a bias; only if a bias is requested */
     uint32_t head_dim; /* 0: MICROBENCH_HEAD_DIM */
 };
 
 enum { PROBES_MOST = 72, BIAS_LONGEST = 512, PROBE_LONGEST = 4096 };
 
-/* The probes of a kind of machine, whose kernels may know no lines; a table of *ret_count. */
+/* The probes for a kind of machine, *ret_count of them. lines: also those of GPU kernels that walk lines; bias: also those
+   with a bias (CPU). */
 const struct probe *probe_table(enum target_kind kind, bool lines, bool bias,
                                 uint32_t *ret_count);
 
-/* Coefficients of the rates in the seconds of a pass on a GPU, launches apart: items share the GPU as the prediction has it, and
-   bytes are all workers'. Returns the seconds that no rate is part of, which are of bytes. */
+/* Sets ret[] to the coefficient of each rate in the predicted seconds of a GPU pass, without launches. Work is spread over
+   workers as plan_spread() predicts; byte terms are divided among all workers. Returns the seconds that depend on no rate
+   (bytes only). */
 double probe_gpu_terms(const struct plan *p, enum machine_pass pass, uint32_t batch,
                        double ret[RATES]);
 
-/* The machine as a plan that favours something is to see it. */
+/* A copy of the machine with rates scaled so that plans choose the favoured kind. */
 struct machine probe_machine(const struct machine *row, enum favour favour);

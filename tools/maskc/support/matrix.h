@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Table of what kernels compute: kernel families x targets x types x passes x features. A cell is a command line of `plan`:
-   its request is made, checked and offered to the families as there. */
+/* Table of the work that kernels support: kernel families x targets x types x passes x features. A cell is a command line of
+   `plan`: its request is made, checked and offered to the families in the same way. */
 #pragma once
 #include "gen/family/family.h"
 #include "tools/maskc/options.h"
@@ -18,7 +18,7 @@ enum support_pass { SUPPORT_FORWARD = 1, SUPPORT_BACKWARD = 2 };
 
 struct support_feature {
     const char *name,
-        *option; /* option: as on the command line, "" where length or keys are the feature */
+        *option; /* option: of the command line, "" if length or keys are the feature */
     struct options options;
     uint32_t length;  /* 0: any length of the list */
     bool longer_keys; /* twice as many keys as queries */
@@ -27,7 +27,7 @@ extern const struct support_feature support_features[]; /* ends with a null name
 
 struct support_cell {
     enum support_status status;
-    bool asked;      /* computed, but only where --family names these kernels */
+    bool asked;      /* computed, but only if --family names these kernels */
     uint32_t length; /* of the mask that was tried */
 };
 
@@ -40,18 +40,18 @@ struct support_row {
     struct support_cell cell[SUPPORT_FEATURES_MOST];
 };
 
-/* Hardware that kernels have run on, checked against float64. All others have run in emulation only. */
+/* Hardware on which kernels have run and were checked against float64. Every other combination has run in emulation only. */
 struct support_evidence {
-    const char *targets[SUPPORT_TARGETS_MOST]; /* up to a null */
+    const char *targets[SUPPORT_TARGETS_MOST]; /* ends with a null */
     const char *families[SUPPORT_FAMILIES_MOST];
     uint32_t dtypes; /* a bit for each enum abi_dtype */
     const char *where;
 };
-extern const struct support_evidence support_evidence[]; /* ends with a null text */
+extern const struct support_evidence support_evidence[]; /* ends with a null where */
 
-/* Returns how many rows, by family, type and target. */
+/* Returns the number of rows, in the order of family, type and target. */
 uint32_t support_make(struct support_row ret[SUPPORT_ROWS_MOST]);
 const char *support_passes(const struct support_row *row); /* "forward", "backward", "both" */
-/* The status of a row with all features left out of account: that of its first computed cell. */
+/* The status of the row's first cell that these kernels compute, else SUPPORT_REFUSED. */
 enum support_status support_status(const struct support_row *row);
 const char *support_status_name(enum support_status status);

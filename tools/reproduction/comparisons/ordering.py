@@ -1,32 +1,32 @@
 # SPDX-License-Identifier: Apache-2.0
 """Compares results with the papers' ordering, by one rule.
 
-A is above B on a task where the difference of their means is more than TIMES standard errors. Its square is the variance over seeds (pooled over
-the rows of the task that have several) times (1/seeds of A + 1/seeds of B), plus the variance of a share over the dev examples of A and B (p (1 - p) /
-examples each). Less is chance, and speaks neither for a claim nor against it. A task counts where the first row is above the majority by that rule: where
-nothing was learned, masks do not matter."""
+A is above B on a task if the difference of their means is more than TIMES standard errors. The squared standard error is the variance over seeds
+(pooled over the rows of the task that have several) times (1/seeds of A + 1/seeds of B), plus the variance of a share over the dev examples of A and
+B (p (1 - p) / examples each). Smaller differences are chance and count neither for nor against a claim. A task counts if the first row is above the
+majority by that rule: if nothing was learned, masks do not matter."""
 import statistics
 
 AGREES, DIFFERS, OPEN = "agrees", "does not agree", "cannot be said"
 TIMES = 2
-SHARES = ("accuracy", "f1", "exact_match")  # means over examples; of other metrics only the seeds say how far chance goes
+SHARES = ("accuracy", "f1", "exact_match")  # means over examples; for other metrics only the seeds give the spread
 
 
 def pooled(gathered, task):
-    """Variance over seeds, pooled over rows; None where no row has two."""
+    """Variance over seeds, pooled over rows; None if no row has two."""
     found = [list(row[task]["each"].values()) for row in gathered.values() if len(row[task]["each"]) > 1]
     freedom = sum(len(f) - 1 for f in found)
     return sum((len(f) - 1) * statistics.variance(f) for f in found) / freedom if freedom else None
 
 
 def sampling(e):
-    """Variance, in percent squared, of a share of so many examples."""
+    """Variance, in percent squared, of a share of the dev examples."""
     share = min(1.0, max(0.0, e["mean"] / 100))
     return 1e4 * share * (1 - share) / e["dev"] if e["metric"] in SHARES and e["dev"] else None
 
 
 def difference(gathered, a, b, task):
-    """(A - B in percent, the difference that counts), or None where one is missing or chance is not known."""
+    """(A - B in percent, the difference that counts), or None if one is missing or chance is not known."""
     if a not in gathered or b not in gathered:
         return None
     a, b = gathered[a][task], gathered[b][task]
@@ -40,7 +40,7 @@ def difference(gathered, a, b, task):
 
 
 def learned(gathered, task, majority):
-    """Is the first row of the table above the majority, in percent? True where that is not known."""
+    """True if the first row of the table is above the majority, in percent, or if that is not known."""
     e = next(iter(gathered.values()))[task]
     if e["mean"] is None or majority is None or e["metric"] not in SHARES:
         return e["mean"] is not None
@@ -48,7 +48,7 @@ def learned(gathered, task, majority):
 
 
 def compare(gathered, tasks, pairs):
-    """Over pairs and tasks: how often A is above B, below, within chance; the mean difference."""
+    """Counts over pairs and tasks of A above B, below B and within chance; the mean difference."""
     found = [d for a, b in pairs for task in tasks if (d := difference(gathered, a, b, task)) is not None]
     above, below = sum(d > limit for d, limit in found), sum(d < -limit for d, limit in found)
     return {"above": above, "below": below, "chance": len(found) - above - below, "of": len(found),
@@ -68,7 +68,7 @@ def judge(paper, claim, gathered, tasks, pairs, expects):
 
 
 def number(paper, claim, said, holds):
-    """A claim about numbers that no seed spreads; holds None: it cannot be said."""
+    """A claim about numbers without a spread over seeds; holds None: undecided."""
     return {"paper": paper, "claim": claim, "measured": said, "verdict": OPEN if holds is None else AGREES if holds else DIFFERS}
 
 
