@@ -184,15 +184,15 @@ static void check_shared(const struct target *t, const struct kernel_family *f,
 static void test_shared_memory(void **state)
 {
     (void)state;
-    static const char *const targets[] = {"sm_80",   "sm_86",  "sm_89",     "sm_90a",
-                                          "sm_100a", "sm_120", "compute_80"};
+    static const char *const names[] = {"sm_80",   "sm_86",  "sm_89",     "sm_90a",
+                                        "sm_100a", "sm_120", "compute_80"};
     static const uint32_t lengths[] = {128, 384, 2048};
     struct error e;
     for (uint32_t k = 0; k < 7 * 3 * 2 * 2; k++)
         for (uint32_t d = 16; d <= 256; d += 8)
             for (const struct kernel_family *const *f = kernel_families; *f; f++)
                 if (!(*f)->step_shapes) /* the planner asks for theirs by shape */
-                    check_shared(target_find(targets[k % 7], &e), *f,
+                    check_shared(target_find(names[k % 7], &e), *f,
                                  &(struct kernel_request){.dtype = k / 42 ? ABI_BF16 : ABI_F32,
                                                           .head_dim = d,
                                                           .length = lengths[k / 7 % 3],

@@ -215,7 +215,7 @@ static int find_mask(const struct view *v, const struct options *o, uint32_t *re
 static int add_one(const char *text, const struct view *v, const struct options *o,
                    struct text *out, struct error *e)
 {
-    uint32_t mask;
+    uint32_t mask = 0;
     if (find_mask(v, o, &mask, e) < 0)
         return -1;
     const char *from = section(text, mask);
