@@ -57,7 +57,7 @@ static const struct sass_case cases[] = {
     /* residue classes that row blocks merge, split rows */
     {PAIR("strided(16)", "dense"), 512, F(BF16, 64), .family = TILED},
     {PAIR("stride(8)|diagonal(1)|rows(30)"), 141, F(F16, 256)},
-    {PAIR("rows(5,1620)|columns(7)|diagonal(0)"), 1700, F(BF16, 32), .family = TILED},
+    {PAIR("rows(5,1620)|columns(7)|diagonal(0)"), 1700, F(BF16, 64), .family = TILED},
     /* query heads that share key heads, and other numbers of keys */
     {PAIR("window(4)|global(0)-diagonal(0)", "causal"), 61, F(F32, 32, .dropout = true),
      KEYS(2, 90)},

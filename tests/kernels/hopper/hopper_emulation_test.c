@@ -286,7 +286,7 @@ static void test_tensor_maps(void **state)
         struct pipeline_args args = args_of(p);
         struct error e = {0};
         change_map(&args.k, k);
-        if (run_args(t, &args, 0, &e) == 0 || !strstr(e.text, "uses a tensor map"))
+        if (run_args(t, &args, 0, &e) == 0 || !strstr(e.text, "tensor map"))
             fail_msg("change %u: '%s'", k, e.text);
     }
     free(p);
