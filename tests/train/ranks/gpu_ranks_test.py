@@ -146,6 +146,7 @@ def interrupted(toy):
 
 def refused(toy):
     toy.ended(toy.start(2, *toy.command("run", *LONG, *MEET), odd=["--seed", "5"]), "rank 1: --seed is 5, on rank 0 0")
+    toy.ended(toy.start(2, *toy.command("run", *LONG, *MEET), odd=["--ranks", "4"]), "rank 1: --ranks 4: there are 2")
     toy.ended(toy.start(1, *toy.command("run", *LONG, *MEET), MASKC_NCCL="nowhere"), "no NCCL", code=3)
     for says, options, env in (("--rendezvous FILE", ["--device", "cuda"], {"MASTER_ADDR": ""}), ("tcp://HOST:PORT", [*ON, "--rendezvous", "tcp://x"], {}),
                                ("ranks on CPUs meet by MPI", MEET, {})):

@@ -229,6 +229,43 @@ static void what_hangs_ends(void **unused)
     assert_true(seconds > 0.3 && seconds < 10);
 }
 
+/* Rank 1 ends without the others, or is in another sum of as many bytes; the others ask twice. */
+static int part_at(const struct comm *c, bool leaves, struct error *e)
+{
+    uint64_t x[3] = {1, 1, 1};
+    struct error again = {0};
+    if (c->rank == 1 && leaves)
+        return error_set(e, ERROR_FALSE, "of rank 1 alone");
+    int r = c->rank == 1 ? c->sum_f64(c, (double *)(void *)x, 3, e) : c->sum_u64(c, x, 3, e);
+    if (r == 0 || c->sum_u64(c, x, 1, &again) == 0 || strcmp(e->text, again.text) != 0)
+        error_set(e, ERROR_FALSE, "no error, or another one: %s", again.text);
+    return r;
+}
+
+static int leave_alone(const struct comm *c, struct error *e)
+{
+    return part_at(c, true, e);
+}
+
+static int sum_otherwise(const struct comm *c, struct error *e)
+{
+    return part_at(c, false, e);
+}
+
+static void a_rank_that_leaves_ends_all(void **unused)
+{
+    const struct subject leaves = {.ranks = 3, .run = leave_alone, .seconds = 20},
+                         differs = {.ranks = 3, .run = sum_otherwise, .seconds = 20};
+    (void)unused;
+    assert_true(processes_run(&leaves) < 20);
+    assert_string_equal(processes_outcome[0].error.text, "rank 1 has left");
+    assert_string_equal(processes_outcome[1].error.text, "of rank 1 alone");
+    assert_string_equal(processes_outcome[2].error.text, "rank 0 has left");
+    assert_true(processes_run(&differs) < 20);
+    assert_string_equal(processes_outcome[0].error.text, "rank 1 has left");
+    assert_string_equal(processes_outcome[1].error.text, "rank 0 has left");
+}
+
 /* ---- meeting ---- */
 
 static const struct comm *meet(uint32_t rank, uint32_t size, const char *where, double seconds,
@@ -274,6 +311,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(rank_0_fails_alone),
         cmocka_unit_test(an_error_of_the_others_is_reported),
         cmocka_unit_test(what_hangs_ends),
+        cmocka_unit_test(a_rank_that_leaves_ends_all),
         cmocka_unit_test(a_missing_rank_is_named),
         cmocka_unit_test(an_old_file_does_no_harm),
     };

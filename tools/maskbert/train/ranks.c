@@ -248,6 +248,15 @@ static int check_rendezvous(const struct options *o, struct error *e)
                            "--rendezvous: ranks on CPUs meet by MPI; it is for --device cuda");
 }
 
+static int check_ranks(const struct options *o, uint32_t size, struct error *e)
+{
+    return o->ranks <= 1 || o->ranks == size
+               ? 0
+               : error_set(e, ERROR_INPUT,
+                           "--ranks %u: there are %u; `mpirun -n %u maskbert ..` starts them",
+                           o->ranks, size, o->ranks);
+}
+
 int ranks_begin(const struct options *o, struct ranks *ret, struct error *e)
 {
     const struct launcher *l = launcher_of(o);
@@ -255,11 +264,7 @@ int ranks_begin(const struct options *o, struct ranks *ret, struct error *e)
     if (check_rendezvous(o, e) < 0 || (l && join(l, o, ret, e) < 0))
         return -1;
     ret->nccl_alone = o->rendezvous && !ret->ended && ret->comm->size == 1;
-    return ret->ended || o->ranks <= 1 || o->ranks == ret->comm->size
-               ? 0
-               : error_set(e, ERROR_INPUT,
-                           "--ranks %u: there are %u; `mpirun -n %u maskbert ..` starts them",
-                           o->ranks, ret->comm->size, o->ranks);
+    return ret->ended ? 0 : comm_agree(ret->comm, check_ranks(o, ret->comm->size, e), e);
 }
 
 void ranks_set(const struct ranks *r, struct run_options *o)
