@@ -109,11 +109,13 @@ int run_save(struct run *r, struct error *e)
     const struct comm *comm = run_comm(r);
     struct snapshot_of of = {r->state, r->learner ? &r->learner->alpha : NULL, r->engine};
     struct train_state collected = {0};
-    if (check_finite(r, of.state, e) < 0 || (of.alpha && check_finite(r, of.alpha, e) < 0))
+    int result = check_finite(r, of.state, e);
+    if (result == 0 && of.alpha)
+        result = check_finite(r, of.alpha, e);
+    if (comm_agree(comm, result, e) < 0)
         return -1;
     if (r->watch->tell)
         r->watch->tell("saving");
-    int result = 0;
     if (r->state->moments.count < r->state->count) {
         result =
             shards_collect(comm, r->state, trainer_needs_pieces(&r->options), &collected, e);

@@ -276,17 +276,20 @@ static int find_faulty(struct trainer *t, const struct step_request *q, uint32_t
     *ret = size;
     if (size == 1)
         return 0;
-    if (compute(t, q, &mask, loss, e) < 0 ||
-        d->does->array_is_finite(d->state, t->state->gradient, t->state->count, &finite, e) <
-            0 ||
-        (t->learner && d->does->array_is_finite(d->state, t->learner->d_bias.array,
-                                                t->learner->d_bias.count, &of_bias, e) < 0))
+    if (compute(t, q, &mask, loss, e) < 0)
+        return -1;
+    int r =
+        d->does->array_is_finite(d->state, t->state->gradient, t->state->count, &finite, e);
+    if (r == 0 && t->learner)
+        r = d->does->array_is_finite(d->state, t->learner->d_bias.array,
+                                     t->learner->d_bias.count, &of_bias, e);
+    if (comm_agree(t->comm, r, e) < 0)
         return -1;
     faulty = memory_new(size, sizeof *faulty);
     faulty[t->comm->rank] = !finite || !of_bias ||
                             !isfinite(objective_loss(t->objective, &loss[0], mean)) ||
                             !isfinite(objective_loss(t->objective, &loss[1], mean));
-    int r = t->comm->sum_u64(t->comm, faulty, size, e);
+    r = t->comm->sum_u64(t->comm, faulty, size, e);
     for (uint32_t k = size; k-- > 0;)
         *ret = faulty[k] ? k : *ret;
     free(faulty);

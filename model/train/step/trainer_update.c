@@ -50,15 +50,18 @@ static int move_own(const struct trainer *t, const struct optimizer_step *at, do
 static int move_values(const struct trainer *t, const struct optimizer_step *at, double *norm,
                        struct error *e)
 {
-    if (move_own(t, at, norm, e) < 0)
+    const int r = move_own(t, at, norm, e);
+    if (!shares_moments(t))
+        return r;
+    if (comm_agree(t->comm, r, e) < 0)
         return -1;
-    return isfinite(*norm) && shares_moments(t)
+    return isfinite(*norm)
                ? shards_gather(t->comm, t->state, trainer_needs_pieces(t->options), e)
                : 0;
 }
 
-int trainer_update(const struct trainer *t, const struct step_request *q,
-                   struct step_result *ret, struct error *e)
+static int update(const struct trainer *t, const struct step_request *q,
+                  struct step_result *ret, struct error *e)
 {
     const struct optimizer *o = &t->options->optimizer;
     const uint32_t threads = t->engine->threads;
@@ -75,4 +78,10 @@ int trainer_update(const struct trainer *t, const struct step_request *q,
     if (ret->finite && t->learner && learner_step(t->learner, o, &of_mask, e) < 0)
         return -1;
     return ret->finite ? engine_repack(t->engine, e) : 0;
+}
+
+int trainer_update(const struct trainer *t, const struct step_request *q,
+                   struct step_result *ret, struct error *e)
+{
+    return comm_agree(t->comm, update(t, q, ret, e), e);
 }
