@@ -12,7 +12,7 @@
 #include <time.h>
 #include <unistd.h>
 
-enum { TAG_ALIVE = 1 };
+enum { TAG_ALIVE = 1, STOPPED_SECONDS = 5 };
 
 /* A process, as it tells the others. */
 struct process {
@@ -35,7 +35,6 @@ struct watch {
     struct peer *peer; /* [size] */
     pthread_t thread;
     atomic_bool ends;
-    bool slept; /* this rank itself was stopped for long: the others have said so */
     char sent;
 };
 
@@ -87,7 +86,7 @@ static void end_all(const struct watch *w, int lost, const char *how)
     int first = 0;
     while (first == lost)
         first++;
-    if (w->rank == first && !w->slept)
+    if (w->rank == first)
         fprintf(stderr, "%smaskbert: rank %d %s; what was saved before stays\n",
                 isatty(STDERR_FILENO) ? "\r\033[K" : "", lost, how);
     fflush(stderr);
@@ -120,6 +119,13 @@ static void tell(struct watch *w, int k)
         MPI_Isend(&w->sent, 1, MPI_BYTE, k, TAG_ALIVE, w->all, &p->out);
 }
 
+/* After this process itself was stopped: what it missed is no silence. */
+static void forgive(struct watch *w, double t)
+{
+    for (int k = 0; k < w->size; k++)
+        w->peer[k].seen = t;
+}
+
 static void *run(void *of)
 {
     const struct timespec pause = {0, 100000000};
@@ -127,7 +133,8 @@ static void *run(void *of)
     double last = now();
     for (uint64_t turn = 0; !atomic_load(&w->ends); turn++) {
         const double t = now();
-        w->slept |= t - last > WATCH_SECONDS / 2;
+        if (t - last > STOPPED_SECONDS)
+            forgive(w, t);
         last = t;
         for (int k = 0; k < w->size; k++) {
             if (k == w->rank)

@@ -232,7 +232,7 @@ static int follow(const struct tcp_meeting *m, struct tcp_links *l, struct error
 
 int tcp_meet(const struct tcp_meeting *m, struct tcp_links *ret, struct error *e)
 {
-    *ret = (struct tcp_links){.rank = m->rank, .size = m->size};
+    *ret = (struct tcp_links){.rank = m->rank, .size = m->size, .speaks = m->speaks};
     for (int c = 0; c < TCP_CHANNELS; c++) {
         ret->of[c] = memory_new(m->size, sizeof **ret->of);
         for (uint32_t k = 0; k < m->size; k++)

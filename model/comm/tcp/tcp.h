@@ -4,6 +4,7 @@
    rank 0 and N - 1 back. The network is trusted, as by NCCL. */
 #pragma once
 #include "model/comm/comm.h"
+#include <stdbool.h>
 
 struct tcp_meeting {
     uint32_t rank, size;
@@ -12,8 +13,9 @@ struct tcp_meeting {
     const char *where;
     const char *group; /* a text that the ranks of this launch have in common */
     double seconds;    /* how long ranks wait for each other */
+    bool speaks;       /* the first rank of its machine: reports the loss of rank 0 */
 };
 
-/* Joins the other ranks. If a process later exits or does not respond for 20 s, one line on stderr names its rank, and all
-   ranks end with exit code 1. Null with *e set. */
+/* Joins the other ranks. If a process later exits or does not respond for 20 s, one line on stderr names its rank (one per
+   machine for rank 0), and all ranks end with exit code 1. Null with *e set. */
 const struct comm *comm_tcp(const struct tcp_meeting *m, struct error *e);

@@ -9,6 +9,7 @@ enum tcp_channel { TCP_SUMS, TCP_WATCH, TCP_CHANNELS };
 /* Sockets to the other ranks by rank, of rank 0; the others have only that to rank 0. -1: none. */
 struct tcp_links {
     uint32_t rank, size;
+    bool speaks;           /* as in struct tcp_meeting */
     int *of[TCP_CHANNELS]; /* [size] */
 };
 

@@ -11,7 +11,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-enum { SILENT_SECONDS = 20, PAUSE_MS = 100 };
+enum { SILENT_SECONDS = 20, STOPPED_SECONDS = 5, PAUSE_MS = 100 };
 /* Messages of one byte. ENDS: a rank was lost, and the line is printed. */
 enum { ALIVE = 'A', LEAVES = 'L', ENDS = 'E' };
 
@@ -23,11 +23,11 @@ struct peer {
 
 struct tcp_watch {
     uint32_t rank, links;
+    bool speaks;
     struct pollfd *link; /* [links] */
     struct peer *peer;
     pthread_t thread;
     atomic_bool ends;
-    bool slept; /* this rank itself was stopped for long: the others have said so */
 };
 
 /* Does not wait, and does not care. */
@@ -58,10 +58,11 @@ static void tell_the_end(const struct tcp_watch *w)
     }
 }
 
-/* Without clean-up: other threads may be anywhere. Rank 1 reports the loss of rank 0. */
+/* Without clean-up: other threads may be anywhere. The loss of rank 0 is reported by rank 1, and by a rank of each other
+   machine: rank 1 may be lost with it. */
 static void end_all(const struct tcp_watch *w, uint32_t lost, const char *how)
 {
-    if (!w->slept && w->rank <= 1)
+    if (lost ? w->rank == 0 : w->rank == 1 || w->speaks)
         fprintf(stderr, "%smaskbert: rank %u %s; what was saved before stays\n",
                 isatty(STDERR_FILENO) ? "\r\033[K" : "", lost, how);
     fflush(stderr);
@@ -101,6 +102,13 @@ static void look(struct tcp_watch *w)
     }
 }
 
+/* After this process itself was stopped: what it missed is no silence. */
+static void forgive(struct tcp_watch *w, double t)
+{
+    for (uint32_t k = 0; k < w->links; k++)
+        w->peer[k].seen = t;
+}
+
 static void *run(void *of)
 {
     struct tcp_watch *w = of;
@@ -108,7 +116,8 @@ static void *run(void *of)
     while (!atomic_load(&w->ends)) {
         const int n = poll(w->link, w->links, PAUSE_MS);
         const double t = tcp_now();
-        w->slept |= t - last > SILENT_SECONDS / 2;
+        if (t - last > STOPPED_SECONDS)
+            forgive(w, t);
         last = t;
         if (t - told >= 1) {
             tell_all(w, ALIVE);
@@ -126,6 +135,7 @@ int tcp_watch_begin(const struct tcp_links *l, struct tcp_watch **ret, struct er
 {
     struct tcp_watch *w = memory_new(1, sizeof *w);
     w->rank = l->rank;
+    w->speaks = l->speaks;
     w->link = memory_new(l->size, sizeof *w->link);
     w->peer = memory_new(l->size, sizeof *w->peer);
     for (uint32_t k = 0; k < l->size; k++)

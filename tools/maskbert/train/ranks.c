@@ -152,18 +152,27 @@ static bool is_on_gpu(const struct options *o)
     return o->device && strcmp(o->device, "cpu") != 0;
 }
 
-/* Each rank of a machine has a GPU of its own, unless its launcher shows it only one. */
-static void choose_gpu(const struct options *o, struct ranks *ret)
+/* The variable with this rank's number among those of its machine, or null. */
+static const char *local_variable(void)
 {
     static const char *const variables[] = {"LOCAL_RANK", "OMPI_COMM_WORLD_LOCAL_RANK",
                                             "MV2_COMM_WORLD_LOCAL_RANK", "MPI_LOCALRANKID",
                                             "SLURM_LOCALID"};
+    for (size_t k = 0; k < sizeof variables / sizeof *variables; k++)
+        if (getenv(variables[k]))
+            return variables[k];
+    return NULL;
+}
+
+/* Each rank of a machine has a GPU of its own, unless its launcher shows it only one. */
+static void choose_gpu(const struct options *o, struct ranks *ret)
+{
+    const char *variable = local_variable();
     const char *visible = getenv("CUDA_VISIBLE_DEVICES");
     if (!o->device || strcmp(o->device, "cuda") != 0 || (visible && !strchr(visible, ',')))
         return;
-    for (size_t k = 0; k < sizeof variables / sizeof *variables && !ret->device[0]; k++)
-        if (getenv(variables[k]))
-            snprintf(ret->device, sizeof ret->device, "cuda:%u", number(variables[k]));
+    if (variable)
+        snprintf(ret->device, sizeof ret->device, "cuda:%u", number(variable));
 }
 
 enum { STORE_OFFSET = 1, MEET_SECONDS = 60 };
@@ -192,8 +201,10 @@ static char *place_of(const struct launcher *l, const struct options *o, struct 
 static int meet(const struct launcher *l, const struct options *o, uint32_t size,
                 struct ranks *ret, struct error *e)
 {
+    const char *local = local_variable();
     char *where = place_of(l, o, e), *group = group_of();
-    const struct tcp_meeting m = {number(l->rank), size, where, group, MEET_SECONDS};
+    const struct tcp_meeting m = {number(l->rank), size,         where,
+                                  group,           MEET_SECONDS, local && !number(local)};
     const struct comm *c = where && tcp_address_check(where, e) == 0 ? comm_tcp(&m, e) : NULL;
     free(where);
     free(group);
