@@ -36,12 +36,17 @@ DEFINE_SUM(sum_f32, float)
 DEFINE_SUM(sum_f64, double)
 DEFINE_SUM(sum_u64, uint64_t)
 
-static void close(const struct comm *c)
+void comm_nccl_close(const struct comm *c, bool failed)
 {
     struct nccl *n = c->context;
-    nccl_drop(n, true);
+    nccl_drop(n, !failed);
     n->device.does->array_destroy(n->device.state, n->workspace);
     free(n);
+}
+
+static void close(const struct comm *c)
+{
+    comm_nccl_close(c, false);
 }
 
 /* ---- begin ---- */

@@ -8,6 +8,7 @@
 #pragma once
 #include "model/backend/training.h"
 #include "model/comm/comm.h"
+#include <stdbool.h>
 
 enum { NCCL_SECONDS = 15 }; /* that a rank waits for the others in one operation */
 
@@ -16,3 +17,5 @@ enum { NCCL_SECONDS = 15 }; /* that a rank waits for the others in one operation
    set, also on all ranks. */
 const struct comm *comm_nccl(const struct comm *host, const struct training_device *device,
                              double seconds, struct error *e);
+/* In place of close(). After a failure it does not wait for the other ranks. */
+void comm_nccl_close(const struct comm *c, bool failed);

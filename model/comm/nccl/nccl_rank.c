@@ -81,13 +81,20 @@ enum outcome nccl_enter(struct nccl *n, struct error *e)
     return n->device.does->enter(n->device.state, &n->stream, e) < 0 ? FAILED : FINE;
 }
 
+/* All ranks together: what ncclCommDestroy would wait for without a limit. */
+static bool finalize(const struct nccl *n)
+{
+    struct error ignored, *e = &ignored;
+    return NCCL_CALL(ncclCommFinalize, n->handle) == FINE && nccl_settle(n, false, e) == FINE;
+}
+
 void nccl_drop(struct nccl *n, bool healthy)
 {
     struct error ignored;
     if (!n->handle)
         return;
     const int entered = n->device.does->enter(n->device.state, &n->stream, &ignored);
-    (healthy ? n->does.ncclCommDestroy : n->does.ncclCommAbort)(n->handle);
+    (healthy && finalize(n) ? n->does.ncclCommDestroy : n->does.ncclCommAbort)(n->handle);
     if (entered == 0)
         n->device.does->leave(n->device.state);
     n->handle = NULL;

@@ -31,6 +31,7 @@ enum {
     S(ncclGetUniqueId, int, (struct nccl_id *id))                                              \
     S(ncclCommInitRankConfig, int, (struct nccl_comm **comm, int ranks, struct nccl_id id,     \
                                     int rank, struct nccl_config *config))                     \
+    S(ncclCommFinalize, int, (struct nccl_comm *comm))                                         \
     S(ncclCommDestroy, int, (struct nccl_comm *comm))                                          \
     S(ncclCommAbort, int, (struct nccl_comm *comm))                                            \
     S(ncclCommGetAsyncError, int, (struct nccl_comm *comm, int *ret))                          \

@@ -330,6 +330,6 @@ int run_train(const struct run_options *o, const struct run_watch *w, struct run
         result = run_steps(&l, ret, e);
     if (w->tell)
         w->tell(NULL);
-    run_finish(&r);
+    run_finish(&r, result < 0);
     return result;
 }

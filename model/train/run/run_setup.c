@@ -3,6 +3,7 @@
 #include "masks/base/memory.h"
 #include "masks/base/text.h"
 #include "model/checkpoint/json.h"
+#include "model/comm/nccl/nccl.h"
 #include "model/train/flops.h"
 #include "model/train/run/run_data.h"
 #include "model/train/run/run_model.h"
@@ -285,12 +286,12 @@ int run_setup(const struct run_options *o, const struct run_watch *w, struct run
     return r < 0 ? r : run_ranks_check(ret, e);
 }
 
-void run_finish(struct run *r)
+void run_finish(struct run *r, bool failed)
 {
     run_log_close(&r->log);
     trainer_finish(&r->trainer);
     if (r->nccl)
-        r->nccl->close(r->nccl);
+        comm_nccl_close(r->nccl, failed);
     engine_workspace_finish(&r->workspace);
     train_state_destroy(r->state);
     learner_destroy(r->learner);

@@ -29,4 +29,4 @@ struct run {
 
 int run_setup(const struct run_options *o, const struct run_watch *w, struct run *ret,
               struct error *e);
-void run_finish(struct run *r); /* after a failed set-up, too */
+void run_finish(struct run *r, bool failed); /* after a failed set-up, too */

@@ -278,8 +278,7 @@ static int find_faulty(struct trainer *t, const struct step_request *q, uint32_t
         return 0;
     if (compute(t, q, &mask, loss, e) < 0)
         return -1;
-    int r =
-        d->does->array_is_finite(d->state, t->state->gradient, t->state->count, &finite, e);
+    int r = d->does->array_is_finite(d->state, t->state->gradient, t->state->count, &finite, e);
     if (r == 0 && t->learner)
         r = d->does->array_is_finite(d->state, t->learner->d_bias.array,
                                      t->learner->d_bias.count, &of_bias, e);

@@ -64,6 +64,7 @@ struct nccl_comm {
     struct shared *shared;
     char path[128];
     int rank, ranks, ops;
+    bool finalized;
     struct op op[MOST_OPS];
     /* Arrays of the other ranks in an all-reduce, added to `sum` in the order of the ranks when all have come. */
     float *arrays, *sum;
@@ -178,9 +179,17 @@ static int end(struct nccl_comm *c)
     return 0;
 }
 
+FAKE(ncclCommFinalize, struct nccl_comm *c)
+{
+    COUNTED;
+    c->finalized = true;
+    return NCCL_IN_PROGRESS;
+}
+
+/* Of one that was not finalized NCCL's own waits for the other ranks. */
 FAKE(ncclCommDestroy, struct nccl_comm *c)
 {
-    if (c->ops)
+    if (c->ops || !c->finalized)
         misuse(0);
     end(c);
     COUNTED;

@@ -85,7 +85,7 @@ static int run_nccl(const struct subject *s, const struct comm *host, struct err
     if (!c)
         return -1;
     int r = s->run(c, e);
-    c->close(c);
+    comm_nccl_close(c, r < 0);
     return r;
 }
 
