@@ -15,8 +15,9 @@
 #include <unistd.h>
 
 enum { BACKLOG = 1024, CONNECT_MS = 5000 };
-#define SCHEME    "tcp://"
-#define FILE_FORM "maskbert-ranks 1 %255s %15s %" SCNx64
+#define SCHEME     "tcp://"
+#define FILE_BEGIN "maskbert-ranks"
+#define FILE_FORM  FILE_BEGIN " 1 %255s %15s %" SCNx64
 
 bool tcp_address_is_given(const char *where)
 {
@@ -57,7 +58,8 @@ static bool is_loopback(const char *host)
 /* Other machines reach rank 0 by any of its addresses; -1: errno. */
 static int listen_on(const struct addrinfo *a)
 {
-    const int s = socket(a->ai_family, SOCK_STREAM | SOCK_CLOEXEC, 0), on = 1, off = 0;
+    const int s = socket(a->ai_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+    const int on = 1, off = 0;
     if (s < 0)
         return -1;
     setsockopt(s, SOL_SOCKET, SO_REUSEADDR, &on, sizeof on);
@@ -98,20 +100,51 @@ static int port_of(int socket, char ret[16])
                : 0;
 }
 
+/* A file that holds something else is left as it is. */
+static int check_file(const char *path, struct error *e)
+{
+    char begin[sizeof FILE_BEGIN - 1];
+    const int f = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+    if (f < 0 && errno == ENOENT)
+        return 0;
+    const ssize_t n = f < 0 ? -1 : read(f, begin, sizeof begin);
+    const int error = errno;
+    if (f >= 0)
+        close(f);
+    if (n < 0)
+        return error_set(e, ERROR_INPUT, "--rendezvous %s: %s", path, strerror(error));
+    return !n || ((size_t)n == sizeof begin && !memcmp(begin, FILE_BEGIN, sizeof begin))
+               ? 0
+               : error_set(e, ERROR_INPUT,
+                           "--rendezvous %s: a file with other contents is there", path);
+}
+
+/* Of a new file. */
+static bool write_part(const char *path, const struct tcp_address *a)
+{
+    unlink(path);
+    const int f = open(path, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
+    if (f < 0)
+        return false;
+    const bool written =
+        dprintf(f, FILE_BEGIN " 1 %s %s %" PRIx64 "\n", a->host, a->port, a->key) > 0 &&
+        fsync(f) == 0;
+    const int error = errno;
+    const bool closed = close(f) == 0;
+    errno = written ? errno : error;
+    return written && closed;
+}
+
 /* Whole or absent; readable by its owner, as the key is what admits a rank. */
 static int write_file(const char *path, const struct tcp_address *a, struct error *e)
 {
     struct text part = {0};
+    if (check_file(path, e) < 0)
+        return -1;
     text_add(&part, "%s.%ld.part", path, (long)getpid());
-    const int f = open(text_get(&part), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
-    const int n =
-        f < 0 ? -1
-              : dprintf(f, "maskbert-ranks 1 %s %s %" PRIx64 "\n", a->host, a->port, a->key);
-    int r = n > 0 && rename(text_get(&part), path) == 0
+    int r = write_part(text_get(&part), a) && rename(text_get(&part), path) == 0
                 ? 0
                 : error_set(e, ERROR_UNAVAILABLE, "--rendezvous %s: %s", path, strerror(errno));
-    if (f >= 0)
-        close(f);
     if (r < 0)
         unlink(text_get(&part));
     text_finish(&part);
@@ -144,9 +177,11 @@ int tcp_address_listen(const char *where, struct tcp_address *ret, int *ret_sock
     return -1;
 }
 
-void tcp_address_forget(const char *where)
+void tcp_address_forget(const char *where, const struct tcp_address *own)
 {
-    if (!tcp_address_is_given(where))
+    struct tcp_address there;
+    if (!tcp_address_is_given(where) && tcp_address_read(where, &there) &&
+        there.key == own->key)
         unlink(where);
 }
 

@@ -14,10 +14,11 @@ struct tcp_address {
 bool tcp_address_is_given(const char *where);
 /* The form is checked; *e: what is expected. */
 int tcp_address_check(const char *where, struct error *e);
-/* On rank 0: listens, and writes the file where there is one. */
+/* On rank 0: listens, and writes the file if `where` is one. It may be there if it is empty, or of an earlier launch. */
 int tcp_address_listen(const char *where, struct tcp_address *ret, int *ret_socket,
                        struct error *e);
-void tcp_address_forget(const char *where); /* removes the file */
+/* Removes the file, unless it has another launch's address. */
+void tcp_address_forget(const char *where, const struct tcp_address *own);
 /* On the others: false while there is no file. */
 bool tcp_address_read(const char *where, struct tcp_address *ret);
 int tcp_address_connect(const struct tcp_address *a); /* a socket, or -1 */

@@ -57,17 +57,10 @@ bool tcp_receive(int socket, void *to, size_t bytes)
     return true;
 }
 
-static void set_patience(int socket, int seconds) /* 0: any time */
-{
-    const struct timeval t = {seconds, 0};
-    setsockopt(socket, SOL_SOCKET, SO_RCVTIMEO, &t, sizeof t);
-}
-
 static int set_links(struct tcp_links *l, uint32_t rank, enum tcp_channel c, int socket)
 {
     const int on = 1;
     setsockopt(socket, IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
-    set_patience(socket, 0);
     l->of[c][rank] = socket;
     return 0;
 }
@@ -92,36 +85,120 @@ static bool asked_to_stop(void)
 
 /* ---- rank 0 ---- */
 
+/* A connection that has not said all of its hello. */
+struct guest {
+    int socket;
+    double end; /* of its time */
+    size_t got;
+    struct hello hello;
+};
+
 struct host {
     const struct tcp_meeting *m;
     struct tcp_links *links;
-    uint64_t key;
+    uint64_t key, group;
     int listener;
     uint32_t there; /* connections */
+    struct guest *guest;
+    uint64_t guests, guests_capacity;
+    struct pollfd *poll; /* [1 + guests] */
 };
 
-/* A connection that says nothing, or what no rank of this launch says, is closed. */
-static int greet(struct host *h, uint64_t group, struct error *e)
+static bool is_closed(int socket)
 {
-    struct hello hello;
+    char ignored;
+    const ssize_t n = recv(socket, &ignored, 1, MSG_PEEK | MSG_DONTWAIT);
+    return n == 0 || (n < 0 && errno != EAGAIN && errno != EINTR);
+}
+
+/* Other errors are of one connection, which is gone. */
+static bool stays(int error)
+{
+    return error == EMFILE || error == ENFILE || error == ENOBUFS || error == ENOMEM;
+}
+
+static int accept_guest(struct host *h, struct error *e)
+{
     const int s = accept4(h->listener, NULL, NULL, SOCK_CLOEXEC);
     if (s < 0)
-        return 0;
-    set_patience(s, HELLO_SECONDS);
-    if (!tcp_receive(s, &hello, sizeof hello) || hello.magic != HELLO || hello.key != h->key ||
-        hello.group != group) {
-        close(s);
+        return stays(errno) ? error_set(e, ERROR_UNAVAILABLE, "rank 0 at %s: %s", h->m->where,
+                                        strerror(errno))
+                            : 0;
+    *MEMORY_PUSH(h->guest, h->guests, h->guests_capacity) =
+        (struct guest){.socket = s, .end = tcp_now() + HELLO_SECONDS};
+    return 0;
+}
+
+/* What no rank of this launch says, or one that has given up, is closed. A rank whose second connection failed comes again. */
+static int admit(struct host *h, const struct guest *g, struct error *e)
+{
+    const struct hello *hello = &g->hello;
+    if (hello->magic != HELLO || hello->key != h->key || hello->group != h->group ||
+        is_closed(g->socket)) {
+        close(g->socket);
         return 0;
     }
-    if (hello.size != h->m->size || !hello.rank || hello.rank >= h->m->size ||
-        hello.channel >= TCP_CHANNELS || h->links->of[hello.channel][hello.rank] >= 0) {
-        close(s);
+    int *slot = hello->rank && hello->rank < h->m->size && hello->channel < TCP_CHANNELS
+                    ? &h->links->of[hello->channel][hello->rank]
+                    : NULL;
+    if (hello->size != h->m->size || !slot || (*slot >= 0 && !is_closed(*slot))) {
+        close(g->socket);
         return error_set(e, ERROR_INPUT,
                          "a process came as rank %u of %u, and there are %u, each once",
-                         (unsigned)hello.rank, (unsigned)hello.size, h->m->size);
+                         (unsigned)hello->rank, (unsigned)hello->size, h->m->size);
     }
-    h->there++;
-    return set_links(h->links, (uint32_t)hello.rank, (enum tcp_channel)hello.channel, s);
+    if (*slot >= 0)
+        close(*slot);
+    else
+        h->there++;
+    return set_links(h->links, (uint32_t)hello->rank, (enum tcp_channel)hello->channel,
+                     g->socket);
+}
+
+/* 1: it has said all; 0: not yet; -1: it is gone, or silent. */
+static int hear(struct guest *g)
+{
+    const ssize_t n =
+        recv(g->socket, (char *)&g->hello + g->got, sizeof g->hello - g->got, MSG_DONTWAIT);
+    if (n < 0 && (errno == EAGAIN || errno == EINTR))
+        return tcp_now() > g->end ? -1 : 0;
+    g->got += n > 0 ? (size_t)n : 0;
+    return n <= 0 ? -1 : g->got == sizeof g->hello;
+}
+
+static int hear_all(struct host *h, struct error *e)
+{
+    uint64_t left = 0;
+    int r = 0;
+    for (uint64_t k = 0; k < h->guests; k++) {
+        struct guest g = h->guest[k];
+        const int heard = r < 0 ? -1 : hear(&g);
+        if (heard == 0)
+            h->guest[left++] = g;
+        else if (heard < 0)
+            close(g.socket);
+        else
+            r = admit(h, &g, e);
+    }
+    h->guests = left;
+    return r;
+}
+
+static int wait_a_moment(struct host *h, struct error *e)
+{
+    h->poll = memory_resize(h->poll, h->guests + 1, sizeof *h->poll);
+    h->poll[0] = (struct pollfd){h->listener, POLLIN, 0};
+    for (uint64_t k = 0; k < h->guests; k++)
+        h->poll[k + 1] = (struct pollfd){h->guest[k].socket, POLLIN, 0};
+    if (poll(h->poll, h->guests + 1, PAUSE_MS) > 0 && h->poll[0].revents &&
+        accept_guest(h, e) < 0)
+        return -1;
+    return hear_all(h, e);
+}
+
+static int say_stopped(struct error *e)
+{
+    return error_set(e, ERROR_FALSE, "stopped by a signal while ranks met");
 }
 
 static int say_missing(const struct host *h, struct error *e)
@@ -137,12 +214,12 @@ static int say_missing(const struct host *h, struct error *e)
 static int wait_for_others(struct host *h, struct error *e)
 {
     const double end = tcp_now() + h->m->seconds;
-    const uint64_t group = XXH3_64bits(h->m->group, strlen(h->m->group));
     while (h->there < TCP_CHANNELS * (h->m->size - 1)) {
-        struct pollfd p = {h->listener, POLLIN, 0};
-        if (poll(&p, 1, PAUSE_MS) > 0 && greet(h, group, e) < 0)
+        if (wait_a_moment(h, e) < 0)
             return -1;
-        if (tcp_now() > end || asked_to_stop())
+        if (asked_to_stop())
+            return say_stopped(e);
+        if (tcp_now() > end)
             return say_missing(h, e);
     }
     for (uint32_t k = 1; k < h->m->size; k++) {
@@ -156,27 +233,29 @@ static int wait_for_others(struct host *h, struct error *e)
 static int lead(const struct tcp_meeting *m, struct tcp_links *l, struct error *e)
 {
     struct tcp_address a;
-    struct host h = {m, l, 0, -1, 0};
+    struct host h = {.m = m, .links = l, .group = XXH3_64bits(m->group, strlen(m->group))};
     if (tcp_address_listen(m->where, &a, &h.listener, e) < 0)
         return -1;
     h.key = a.key;
     const int r = wait_for_others(&h, e);
     close(h.listener);
-    tcp_address_forget(m->where);
+    for (uint64_t k = 0; k < h.guests; k++)
+        close(h.guest[k].socket);
+    free(h.guest);
+    free(h.poll);
+    tcp_address_forget(m->where, &a);
     return r;
 }
 
 /* ---- the others ---- */
 
 /* -1: not yet. */
-static int say_hello(const struct tcp_meeting *m, enum tcp_channel c)
+static int say_hello(const struct tcp_meeting *m, const struct tcp_address *a,
+                     enum tcp_channel c)
 {
-    struct tcp_address a;
-    if (!tcp_address_read(m->where, &a))
-        return -1;
-    const struct hello hello = {HELLO,   a.key,   XXH3_64bits(m->group, strlen(m->group)),
+    const struct hello hello = {HELLO,   a->key,  XXH3_64bits(m->group, strlen(m->group)),
                                 m->rank, m->size, c};
-    const int s = tcp_address_connect(&a);
+    const int s = tcp_address_connect(a);
     if (s >= 0 && tcp_send(s, &hello, sizeof hello))
         return s;
     if (s >= 0)
@@ -185,13 +264,13 @@ static int say_hello(const struct tcp_meeting *m, enum tcp_channel c)
 }
 
 /* Rank 0 closes a connection that came by the address of an earlier launch: the next one may reach it. */
-static bool is_accepted(int s, double end)
+static bool is_accepted(const struct tcp_links *l, double end)
 {
-    struct pollfd p = {s, POLLIN, 0};
+    struct pollfd p[] = {{l->of[TCP_SUMS][0], POLLIN, 0}, {l->of[TCP_WATCH][0], POLLRDHUP, 0}};
     char all = 0;
     while (tcp_now() < end && !asked_to_stop())
-        if (poll(&p, 1, PAUSE_MS) > 0)
-            return recv(s, &all, 1, 0) == 1 && all == ALL_HERE;
+        if (poll(p, 2, PAUSE_MS) > 0)
+            return p[0].revents && recv(p[0].fd, &all, 1, 0) == 1 && all == ALL_HERE;
     return false;
 }
 
@@ -206,13 +285,16 @@ static void drop_links(struct tcp_links *l)
 
 static bool try_once(const struct tcp_meeting *m, struct tcp_links *l, double end)
 {
+    struct tcp_address a;
+    if (!tcp_address_read(m->where, &a))
+        return false;
     for (int c = TCP_CHANNELS; c-- > 0;) {
-        const int s = say_hello(m, (enum tcp_channel)c);
+        const int s = say_hello(m, &a, (enum tcp_channel)c);
         if (s < 0)
             return false;
         set_links(l, 0, (enum tcp_channel)c, s);
     }
-    return is_accepted(l->of[TCP_SUMS][0], end);
+    return is_accepted(l, end);
 }
 
 static int follow(const struct tcp_meeting *m, struct tcp_links *l, struct error *e)
@@ -220,7 +302,9 @@ static int follow(const struct tcp_meeting *m, struct tcp_links *l, struct error
     const double end = tcp_now() + m->seconds;
     while (!try_once(m, l, end)) {
         drop_links(l);
-        if (tcp_now() > end || asked_to_stop())
+        if (asked_to_stop())
+            return say_stopped(e);
+        if (tcp_now() > end)
             return error_set(
                 e, ERROR_FALSE,
                 "rank %u: rank 0 did not answer at %s within %g s, or not all ranks came",

@@ -4,13 +4,11 @@
    do all end in time, with one line that names it, and is nothing kept? */
 #include "masks/base/memory.h"
 #include "model/comm/nccl/nccl.h"
-#include "model/comm/tcp/tcp.h"
 #include "tests/support/test.h"
 #include "tests/train/ranks/nccl_processes.h"
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 static void must_be_fine(const struct subject *s)
 {
@@ -266,41 +264,6 @@ static void a_rank_that_leaves_ends_all(void **unused)
     assert_string_equal(processes_outcome[1].error.text, "rank 0 has left");
 }
 
-/* ---- meeting ---- */
-
-static const struct comm *meet(uint32_t rank, uint32_t size, const char *where, double seconds,
-                               struct error *e)
-{
-    const struct tcp_meeting m = {rank, size, where, "nccl_test", seconds};
-    return comm_tcp(&m, e);
-}
-
-static void a_missing_rank_is_named(void **unused)
-{
-    struct error e = {0};
-    (void)unused;
-    assert_null(meet(0, 3, processes_meet, 0.3, &e));
-    assert_non_null(strstr(e.text, "rank 1 did not come to "));
-    assert_int_equal(access(processes_meet, F_OK), -1);
-    e = (struct error){0};
-    assert_null(meet(2, 3, processes_meet, 0.3, &e));
-    assert_non_null(strstr(e.text, "rank 2: rank 0 did not answer at "));
-    assert_null(meet(0, 2, "tcp://nowhere", 0.3, &e));
-    assert_non_null(strstr(e.text, "tcp://HOST:PORT is expected"));
-    assert_null(meet(0, 2, "/nowhere/file", 0.3, &e));
-    assert_non_null(strstr(e.text, "No such file"));
-}
-
-/* The file of an earlier launch whose rank 0 is gone. */
-static void an_old_file_does_no_harm(void **unused)
-{
-    FILE *f = fopen(processes_meet, "w");
-    (void)unused;
-    fprintf(f, "maskbert-ranks 1 localhost 9 123\n");
-    fclose(f);
-    must_be_fine(&(struct subject){.ranks = 2, .run = sum_arrays, .seconds = 20});
-}
-
 int main(int argc, char **argv)
 {
     const struct CMUnitTest tests[] = {
@@ -312,8 +275,6 @@ int main(int argc, char **argv)
         cmocka_unit_test(an_error_of_the_others_is_reported),
         cmocka_unit_test(what_hangs_ends),
         cmocka_unit_test(a_rank_that_leaves_ends_all),
-        cmocka_unit_test(a_missing_rank_is_named),
-        cmocka_unit_test(an_old_file_does_no_harm),
     };
     if (argc != 2 || processes_begin(argv[1]) < 0)
         return 1;
