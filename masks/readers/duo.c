@@ -14,10 +14,16 @@ enum { MOST_PLACES = 1 << 18, MOST_BYTES = 1 << 26 };
 
 struct lines {
     const char *name;
-    char *at;
-    uint32_t line; /* from 1 */
+    char *at, *begin; /* of the line */
+    uint32_t line;    /* from 1 */
     uint64_t count, capacity;
 };
+
+static int refuse(const struct lines *in, struct error *e)
+{
+    return error_set(e, ERROR_INPUT, "%s:%u:%zu: numbers between tabs are expected", in->name,
+                     in->line, (size_t)(in->at - in->begin) + 1);
+}
 
 /* A number in decimal notation at in->at, which moves behind it. */
 static int parse_number(struct lines *in, double *ret, struct error *e)
@@ -26,8 +32,7 @@ static int parse_number(struct lines *in, double *ret, struct error *e)
     const size_t size = strspn(in->at, "+-.0123456789eE");
     *ret = size ? strtod(in->at, &end) : 0;
     if (!size || end != in->at + size || !isfinite(*ret))
-        return error_set(e, ERROR_INPUT, "%s:%u: numbers between tabs are expected", in->name,
-                         in->line);
+        return refuse(in, e);
     in->at = end;
     return 0;
 }
@@ -45,11 +50,11 @@ static int parse_line(struct lines *in, struct duo *g, struct error *e)
     }
     g->heads = g->layers++ ? g->heads : count;
     if (count != g->heads)
-        return error_set(e, ERROR_INPUT, "%s:%u: %u numbers, %u are expected", in->name,
+        return error_set(e, ERROR_INPUT, "%s:%u:1: %u numbers, %u are expected", in->name,
                          in->line, count, g->heads);
     if (g->heads > MASK_MAX_HEADS || g->layers > MASK_MAX_LAYERS || in->count > MOST_PLACES)
         return error_set(e, ERROR_INPUT,
-                         "%s:%u: at most %d layers, %d heads and %d values are expected",
+                         "%s:%u:1: at most %d layers, %d heads and %d values are expected",
                          in->name, in->line, MASK_MAX_LAYERS, MASK_MAX_HEADS, MOST_PLACES);
     return 0;
 }
@@ -57,12 +62,12 @@ static int parse_line(struct lines *in, struct duo *g, struct error *e)
 static int parse_lines(struct lines *in, struct duo *g, const char *end, struct error *e)
 {
     for (; in->at < end; in->line++) {
+        in->begin = in->at;
         if (*in->at != '\n' && *in->at != '\r' && parse_line(in, g, e) < 0)
             return -1;
         in->at += *in->at == '\r';
         if (in->at < end && *in->at != '\n')
-            return error_set(e, ERROR_INPUT, "%s:%u: numbers between tabs are expected",
-                             in->name, in->line);
+            return refuse(in, e);
         in->at++;
     }
     return g->layers ? 0
@@ -78,7 +83,7 @@ int duo_parse(const char *text, size_t size, const char *name, struct duo *ret, 
                          MOST_BYTES);
     char *copy = memory_new(size + 1, 1); /* ends in a zero */
     memcpy(copy, text, size);
-    struct lines in = {.name = name, .at = copy, .line = 1};
+    struct lines in = {.name = name, .at = copy, .begin = copy, .line = 1};
     const int r = parse_lines(&in, &g, copy + size, e);
     free(copy);
     if (r < 0)
@@ -113,7 +118,8 @@ int duo_parse_config(const char *json, size_t size, const char *name, struct duo
     json_error_t why;
     json_t *object = json_load_bytes(json, size, JSON_FROM_FILE, &why);
     if (!object)
-        return error_set(e, ERROR_INPUT, "%s:%d: no JSON: %.80s", name, why.line, why.text);
+        return error_set(e, ERROR_INPUT, "%s:%d:%d: no JSON: %.80s", name, why.line, why.column,
+                         why.text);
     int r = take_size(object, "sink_size", name, &ret->sink, e);
     if (r == 0)
         r = take_size(object, "recent_size", name, &ret->recent, e);

@@ -130,8 +130,11 @@ static void other_files_are_refused_in_one_line(void **unused)
         assert_true(!strncmp(e.text, "T:", 2) && !strchr(e.text, '\n'));
         assert_null(g.value);
     }
-    const struct error none = {0};
-    struct error e = none;
+    struct error e = {0};
+    assert_int_equal(duo_parse("0\t1\n2\t3 \n", 9, "T", &g, &e), -1);
+    assert_string_equal(e.text, "T:2:4: numbers between tabs are expected");
+    assert_int_equal(duo_parse("0\t1\n\n2\n", 7, "T", &g, &e), -1);
+    assert_string_equal(e.text, "T:3:1: 1 numbers, 2 are expected");
     assert_int_equal(duo_parse("0\t1\0\n", 5, "T", &g, &e), -1);
     char *wide = memory_new(2 * MASK_MAX_HEADS + 3, 1);
     for (uint32_t k = 0; k <= MASK_MAX_HEADS; k++)
