@@ -5,6 +5,7 @@
 #include "masks/base/text.h"
 #include <math.h>
 #include <stdlib.h>
+#include <string.h>
 #include <unistd.h>
 
 char *path_join(const char *folder, const char *name)
@@ -20,6 +21,23 @@ bool path_exists(const char *folder, const char *name)
     bool there = access(path, F_OK) == 0;
     free(path);
     return there;
+}
+
+const char *json_shown(const char *text, char ret[JSON_SHOWN_BYTES])
+{
+    size_t n = strnlen(text, 60);
+    while (n && (text[n] & 0xc0) == 0x80)
+        n--;
+    for (size_t k = 0; k < n; k++) {
+        const uint8_t c = (uint8_t)text[k], before = (uint8_t)(k ? text[k - 1] : 0);
+        ret[k] = text[k];
+        if (c < 0x20 || c == 0x7f)
+            ret[k] = '?';
+        else if (before == 0xc2 && c < 0xa0) /* U+0080 .. U+009F */
+            ret[k - 1] = ret[k] = '?';
+    }
+    ret[n] = 0;
+    return ret;
 }
 
 json_t *json_parse(const char *bytes, size_t size, const char *where, struct error *e)

@@ -12,6 +12,10 @@
 char *path_join(const char *folder, const char *name);
 bool path_exists(const char *folder, const char *name);
 
+enum { JSON_SHOWN_BYTES = 64 };
+/* At most 60 bytes of a JSON text for a message: whole characters, control characters as '?'. Returns ret. */
+const char *json_shown(const char *text, char ret[JSON_SHOWN_BYTES]);
+
 /* An object, or null with *e set. Both give 'where' to the messages. */
 json_t *json_parse(const char *bytes, size_t size, const char *where, struct error *e);
 json_t *json_read(const char *folder, const char *name, struct error *e);

@@ -280,13 +280,14 @@ static int check_names(const json_t *config, struct error *e)
                                            {"eos_token", "</s>"},   {"sep_token", "</s>"},
                                            {"unk_token", "<unk>"},  {"pad_token", "<pad>"},
                                            {"mask_token", "<mask>"}};
+    char shown[JSON_SHOWN_BYTES];
     for (size_t k = 0; k < sizeof names / sizeof *names; k++) {
         const json_t *value = json_object_get(config, names[k][0]);
         const json_t *text = json_is_object(value) ? json_object_get(value, "content") : value;
         if (json_is_string(text) && strcmp(json_string_value(text), names[k][1]) != 0)
-            return error_set(e, ERROR_INPUT,
-                             "%s '%.60s' is not supported with %s, %s is expected", names[k][0],
-                             json_string_value(text), SENTENCEPIECE_FILE, names[k][1]);
+            return error_set(e, ERROR_INPUT, "%s '%s' is not supported with %s, %s is expected",
+                             names[k][0], json_shown(json_string_value(text), shown),
+                             SENTENCEPIECE_FILE, names[k][1]);
     }
     return 0;
 }
@@ -296,20 +297,18 @@ static int check_class(const json_t *tokenizer, const json_t *model, struct erro
 {
     static const char expected[] = "XLMRobertaTokenizer";
     const char *name = NULL, *type = NULL;
+    char shown[JSON_SHOWN_BYTES];
     if (json_take_text(tokenizer, "tokenizer_class", &name, e) < 0 ||
         json_take_text(model, "model_type", &type, e) < 0)
         return -1;
     if (name ? !strncmp(name, expected, sizeof expected - 1)
              : type && !strcmp(type, "xlm-roberta"))
         return 0;
+    name = name ? name : type ? type : "an unnamed class";
     return error_set(e, ERROR_INPUT,
-                     "%s of %.60s is not supported: tokenizer.json, or tokenizer_class %s, is "
+                     "%s of %s is not supported: tokenizer.json, or tokenizer_class %s, is "
                      "expected",
-                     SENTENCEPIECE_FILE,
-                     name   ? name
-                     : type ? type
-                            : "an unnamed class",
-                     expected);
+                     SENTENCEPIECE_FILE, json_shown(name, shown), expected);
 }
 
 /* add_prefix_space in *ret. */

@@ -113,6 +113,7 @@ def refused(maskbert, folder):
                        (model([*FIRST, a], b"xy"), "sentencepiece.bpe.model")):
         cases.append(({"sentencepiece.bpe.model": data, "tokenizer_config.json": xlmr}, says))
     for config, says in (({}, "unnamed class"), ({"tokenizer_class": "CamembertTokenizer"}, "of CamembertTokenizer"), ({**xlmr, "mask_token": "[MASK]"}, "mask_token '[MASK]'"),
+                         ({"tokenizer_class": "a\nb\x1b\x7f\x9bc\u00e9" + 60 * "\u2581"}, " of a?b????c\u00e9" + 16 * "\u2581" + " is"),
                          ({**xlmr, "add_prefix_space": 3}, "add_prefix_space")):
         cases.append(({"sentencepiece.bpe.model": good, "tokenizer_config.json": config}, says))
     cases.append(({"sentencepiece.bpe.model": good, "config.json": {"model_type": "camembert"}}, "of camembert"))
