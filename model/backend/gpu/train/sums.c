@@ -85,20 +85,25 @@ int gpu_train_columns(const struct op_batch *p, const struct column_sums *s, str
     return 0;
 }
 
-/* Heads are padded in the sums of query, key and value: of matrix m of the parameters. */
+/* Where matrix m of the parameters has its bias's gradient; null: nowhere. */
+static float *matrix_bias(const struct op_batch *p, const struct op_parameters *o, uint32_t m)
+{
+    const struct attention *a = &p->c->attention;
+    float *to =
+        train_state_gradient(p->request->state, o->bias + (o->whole ? 0 : 2 * m), o->layer);
+    return to && o->whole ? to + (uint64_t)m * a->heads * a->head_dim : to;
+}
+
+/* Heads are padded in the sums of query, key and value. */
 static void add_matrix_bias(const struct op_batch *p, const struct op_parameters *o,
                             uint32_t out, uint32_t m, const float *part)
 {
     const struct attention *a = &p->c->attention;
     const bool heads = o->heads == OP_HEADS_OUT;
     const uint32_t columns = out / o->matrices;
-    float *to =
-        train_state_gradient(p->request->state, o->bias + (o->whole ? 0 : 2 * m), o->layer);
-    if (to && o->whole)
-        to += (uint64_t)m * a->heads * a->head_dim;
-    add(p,
-        &(struct train_sum){part + (uint64_t)m * columns, to, chunks_of(p->sizes.tokens),
-                            columns, out, heads ? a->head_dim : 0, heads ? a->padded_dim : 0});
+    add(p, &(struct train_sum){part + (uint64_t)m * columns, matrix_bias(p, o, m),
+                               chunks_of(p->sizes.tokens), columns, out,
+                               heads ? a->head_dim : 0, heads ? a->padded_dim : 0});
 }
 
 int gpu_train_bias(const struct op_batch *p, const struct op_parameters *o, uint32_t out,
@@ -108,6 +113,9 @@ int gpu_train_bias(const struct op_batch *p, const struct op_parameters *o, uint
     float *part;
     if (!train_state_gradient(p->request->state, o->bias, o->layer))
         return 0;
+    for (uint32_t m = 0; m < o->matrices; m++)
+        if (is_pending(&p->memory->sums, matrix_bias(p, o, m)) && gpu_train_end_sums(p, e) < 0)
+            return -1;
     part = begin(p, (uint64_t)chunks_of(s.rows) * out, o->matrices, e);
     if (!part || sum_columns(p, &s, part, e) < 0)
         return -1;
