@@ -91,8 +91,8 @@ struct training_backend {
     /* bias: where *weight is; null: zeros, for a linear that never has one. */
     int (*repack)(struct backend_state *s, const struct linear *l,
                   const struct weight_view *weight, const float *bias, struct error *e);
-    /* After these: values of arrays may have waited until now. Null: they do not. */
-    int (*repack_end)(struct backend_state *s, struct error *e);
+    /* After these: values of arrays may have waited until now. failed: what waits is dropped. Null: nothing waits. */
+    int (*repack_end)(struct backend_state *s, bool failed, struct error *e);
 
     /* ---- forward and backward ---- */
     bool first_rows; /* asks attention for the first rows alone where heads read no others */

@@ -204,7 +204,7 @@ static int refill_expanded(const struct encoder *c, const struct kept_source *s,
     if (r == 0)
         r = to->refill(c->state, kept, s->type, array, count, e);
     if (r == 0 && to->repack_end)
-        r = to->repack_end(c->state, e);
+        r = to->repack_end(c->state, false, e);
     to->array_destroy(c->state, array);
     free(host);
     free(value);
@@ -247,8 +247,8 @@ static int repack_all(const struct engine *g, const struct encoder_sources *list
     for (uint32_t k = 0; k < list->kepts && !failed; k++)
         failed = refill(c, &list->kept[k], e) < 0;
     const struct training_backend *to = c->backend->training;
-    if (!failed && to->repack_end)
-        failed = to->repack_end(c->state, e) < 0;
+    if (to->repack_end && to->repack_end(c->state, failed, e) < 0)
+        failed = 1;
     return failed ? -1 : 0;
 }
 

@@ -35,11 +35,11 @@ static int put(const struct packing *k, const struct train_pack *p, struct error
     return 0;
 }
 
-int gpu_repack_end(struct backend_state *s, struct error *e)
+int gpu_repack_end(struct backend_state *s, bool failed, struct error *e)
 {
     struct gpu_packs *w = &s->packs;
     int r = 0;
-    for (uint32_t k = 0; k < w->count && r == 0; k += TRAIN_PACKS) {
+    for (uint32_t k = 0; k < w->count && !failed && r == 0; k += TRAIN_PACKS) {
         const uint32_t left = w->count - k;
         r = run(s, w->waiting + k, left < TRAIN_PACKS ? left : TRAIN_PACKS, e);
     }

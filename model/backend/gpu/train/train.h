@@ -158,7 +158,7 @@ int gpu_refill(struct backend_state *s, void *kept, enum element type, const flo
                uint64_t count, struct error *e);
 int gpu_repack(struct backend_state *s, const struct linear *l,
                const struct weight_view *weight, const float *bias, struct error *e);
-int gpu_repack_end(struct backend_state *s, struct error *e);
+int gpu_repack_end(struct backend_state *s, bool failed, struct error *e);
 /* Bytes of the device that a step of the optimiser works in. */
 uint64_t gpu_update_bytes(const struct engine *g);
 int gpu_array_is_finite(struct backend_state *s, const float *from, uint64_t count, bool *ret,
