@@ -32,12 +32,20 @@ static void lines_have_100_columns(void **state)
     outcome_finish(&o);
 }
 
-/* True if the plan has this family in the pass. */
-static bool plan_has(const char *line, const char *pass, const char *family)
+static void must_say(const char *line, const struct outcome *o, const char *says)
+{
+    if (!strstr(o->err, says))
+        fail_msg("maskc %s: '%s' is expected: %s", line, says, o->err);
+}
+
+/* True if the plan has this family in the pass. refusal: what it says if there is no plan. */
+static bool plan_has(const char *line, const char *pass, const char *family,
+                     const char *refusal)
 {
     struct outcome o = shell_run("", line);
     bool found = false;
     if (o.code == 2) {
+        must_say(line, &o, refusal);
         outcome_finish(&o);
         return false;
     }
@@ -57,13 +65,13 @@ static bool plan_has(const char *line, const char *pass, const char *family)
 }
 
 static void check_pass(const char *line, const char *passes, const char *pass,
-                       const char *family, bool expected)
+                       const char *family, const char *refusal)
 {
     if (strcmp(passes, "both") && strcmp(passes, pass))
         return;
-    if (plan_has(line, pass, family) != expected)
+    if (plan_has(line, pass, family, refusal ? refusal : "") != !refusal)
         fail_msg("maskc %s: %s %s %s, support says otherwise", line, pass,
-                 expected ? "is not by" : "is by", family);
+                 refusal ? "is by" : "is not by", family);
 }
 
 static uint32_t check_cell(const char *target, const char *dtype, const char *family,
@@ -72,21 +80,25 @@ static uint32_t check_cell(const char *target, const char *dtype, const char *fa
     char line[256];
     const char *options = json_string_value(json_object_get(cell, "options"));
     const char *status = json_string_value(json_object_get(cell, "status"));
-    const bool refused = !strcmp(status, "refused") || !strcmp(status, "other");
+    const char *refusal = !strcmp(status, "refused") ? " is not supported\n"
+                          : !strcmp(status, "other") ? " takes no pass of this for target "
+                                                     : NULL;
     snprintf(line, sizeof line, "plan dense --target %s --dtype %s %s --family %s --json",
              target, dtype, options, family);
-    check_pass(line, passes, "forward", family, !refused);
-    check_pass(line, passes, "backward", family, !refused);
-    return refused;
+    check_pass(line, passes, "forward", family, refusal);
+    check_pass(line, passes, "backward", family, refusal);
+    return refusal != NULL;
 }
 
 /* A type that the target refuses altogether. */
 static void check_refused_type(const char *target, const char *dtype)
 {
-    char line[128];
+    char line[128], says[64];
     snprintf(line, sizeof line, "plan dense -n 128 --target %s --dtype %s", target, dtype);
+    snprintf(says, sizeof says, " for target %s\n", target);
     struct outcome o = shell_run("", line);
     assert_int_equal(o.code, 2);
+    must_say(line, &o, says);
     outcome_finish(&o);
 }
 
