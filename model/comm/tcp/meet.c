@@ -129,7 +129,7 @@ static int accept_guest(struct host *h, struct error *e)
     return 0;
 }
 
-/* What no rank of this launch says, or one that has given up, is closed. A rank whose second connection failed comes again. */
+/* Closes what is no rank of this launch, or has given up. A rank whose second connection failed comes again. */
 static int admit(struct host *h, const struct guest *g, struct error *e)
 {
     const struct hello *hello = &g->hello;

@@ -9,7 +9,7 @@
 
 /* Bytes at a time: a multiple of every element. */
 enum { PIECE_BYTES = 1 << 16 };
-/* What a rank tells rank 0 before each piece, or once when it leaves. */
+/* A rank tells rank 0 one of these before each piece, or once when it leaves. */
 enum message { LEAVES = 1, SUM_F32, SUM_F64, SUM_U64 };
 enum { LEAVE_SECONDS = 60 }; /* that ranks which end wait for each other */
 

@@ -186,7 +186,7 @@ FAKE(ncclCommFinalize, struct nccl_comm *c)
     return NCCL_IN_PROGRESS;
 }
 
-/* Of one that was not finalized NCCL's own waits for the other ranks. */
+/* NCCL's own waits for the other ranks if it was not finalized. */
 FAKE(ncclCommDestroy, struct nccl_comm *c)
 {
     if (c->ops || !c->finalized)

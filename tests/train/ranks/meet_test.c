@@ -24,7 +24,7 @@ static const struct comm *meet_at(const char *where, uint32_t rank, uint32_t siz
     return comm_tcp(&m, e);
 }
 
-/* Of two ranks, which sum a number. */
+/* Two ranks sum a number. */
 static bool meet(uint32_t rank)
 {
     struct error e = {0};
