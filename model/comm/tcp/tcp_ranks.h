@@ -3,6 +3,7 @@
 #pragma once
 #include "model/comm/tcp/tcp.h"
 #include <stdbool.h>
+#include <stddef.h>
 
 enum tcp_channel { TCP_SUMS, TCP_WATCH, TCP_CHANNELS };
 
