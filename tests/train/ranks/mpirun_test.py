@@ -70,7 +70,7 @@ class RankToy(Toy):
         begin = time.time()
         err = child.communicate(timeout=SECONDS)[1]
         assert time.time() - begin < SECONDS and child.returncode in codes, (child.returncode, err)
-        said = [x for x in err.splitlines() if x.startswith("maskbert: ") and not any(w in x for w in (" left", "unigram entropy", "held-out"))]
+        said = [x for x in err.splitlines() if x.startswith("maskbert: ") and not any(w in x for w in ("tokens/s", "unigram entropy", "held-out"))]
         assert len(said) == 1 and says in said[0], err
         pids = [int(p.read_text()) for p in self.work.glob("pid.*")]
         assert len(pids) > 1 and not any(alive(p) for p in pids), pids
