@@ -250,7 +250,7 @@ static void test_gpu_use(void **state)
                         "a100 (calibrated)");
     json_decref(j);
     setenv("MASKC_TEST_CAPABILITY", "120", 1); /* another GPU */
-    check_machine("--target cuda", "h100", true);
+    check_machine("--target cuda", "rtx5090", true);
     end_gpu();
 }
 

@@ -12,7 +12,7 @@
 #include <time.h>
 #include <unistd.h>
 
-enum { TAG_ALIVE = 1, STOPPED_SECONDS = 5 };
+enum { TAG_ALIVE = 1, STOPPED_SECONDS = 5, WAKING_SECONDS = 10 };
 
 /* A process, as it tells the others. */
 struct process {
@@ -34,6 +34,7 @@ struct watch {
     int rank, size;
     struct peer *peer; /* [size] */
     pthread_t thread;
+    double woke; /* when this process went on after a stop; far back: never */
     atomic_bool ends;
     char sent;
 };
@@ -80,13 +81,14 @@ static bool is_near(const struct process *p, const struct process *own)
 
 /* ---- the end ---- */
 
-/* Without clean-up: other threads may be anywhere, and MPI would wait for the lost rank. */
+/* Without clean-up: other threads may be anywhere, and MPI would wait for the lost rank. A process that has just gone on
+   after a stop says nothing: the others have ended because of it, and have named it. */
 static void end_all(const struct watch *w, int lost, const char *how)
 {
     int first = 0;
     while (first == lost)
         first++;
-    if (w->rank == first)
+    if (w->rank == first && now() - w->woke > WAKING_SECONDS)
         fprintf(stderr, "%smaskbert: rank %d %s; what was saved before stays\n",
                 isatty(STDERR_FILENO) ? "\r\033[K" : "", lost, how);
     fflush(stderr);
@@ -133,8 +135,10 @@ static void *run(void *of)
     double last = now();
     for (uint64_t turn = 0; !atomic_load(&w->ends); turn++) {
         const double t = now();
-        if (t - last > STOPPED_SECONDS)
+        if (t - last > STOPPED_SECONDS) {
             forgive(w, t);
+            w->woke = t;
+        }
         last = t;
         for (int k = 0; k < w->size; k++) {
             if (k == w->rank)
@@ -168,6 +172,7 @@ int watch_begin(MPI_Comm all, struct watch **ret, struct error *e)
     const struct process own = this_process();
     if (!w || MPI_Comm_dup(all, &w->all) != MPI_SUCCESS)
         return error_set(e, ERROR_UNAVAILABLE, "MPI: no second communicator");
+    w->woke = now() - 2 * WAKING_SECONDS;
     MPI_Comm_set_errhandler(w->all, MPI_ERRORS_RETURN);
     MPI_Comm_rank(all, &w->rank);
     MPI_Comm_size(all, &w->size);
