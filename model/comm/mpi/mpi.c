@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Sums over ranks in a fixed tree. MPI's own reductions leave their order open, so MPI moves the numbers and the sums
    are made here. */
+#include "model/comm/add.h"
 #include "model/comm/mpi/mpi_comm.h"
 #include <stdlib.h>
 #include <time.h>
@@ -27,18 +28,6 @@ struct kind {
     size_t bytes;
     void (*add)(void *to, const void *from, uint64_t count);
 };
-
-#define DEFINE_ADD(name, type)                                   \
-    static void name(void *to, const void *from, uint64_t count) \
-    {                                                            \
-        type *restrict x = to;                                   \
-        const type *restrict y = from;                           \
-        for (uint64_t k = 0; k < count; k++)                     \
-            x[k] += y[k];                                        \
-    }
-DEFINE_ADD(add_f32, float)
-DEFINE_ADD(add_f64, double)
-DEFINE_ADD(add_u64, uint64_t)
 
 int mpi_fail(struct error *e, const char *what, int code)
 {
@@ -245,17 +234,17 @@ static int sum(const struct comm *c, const struct kind *k, void *x, uint64_t cou
 
 static int sum_f32(const struct comm *c, float *x, uint64_t count, struct error *e)
 {
-    return sum(c, &(struct kind){sizeof *x, add_f32}, x, count, e);
+    return sum(c, &(struct kind){sizeof *x, comm_add_f32}, x, count, e);
 }
 
 static int sum_f64(const struct comm *c, double *x, uint64_t count, struct error *e)
 {
-    return sum(c, &(struct kind){sizeof *x, add_f64}, x, count, e);
+    return sum(c, &(struct kind){sizeof *x, comm_add_f64}, x, count, e);
 }
 
 static int sum_u64(const struct comm *c, uint64_t *x, uint64_t count, struct error *e)
 {
-    return sum(c, &(struct kind){sizeof *x, add_u64}, x, count, e);
+    return sum(c, &(struct kind){sizeof *x, comm_add_u64}, x, count, e);
 }
 
 static int exchange_floats(const struct comm *c, const struct comm_move *m, struct error *e)

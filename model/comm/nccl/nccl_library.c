@@ -16,7 +16,12 @@ static bool take_symbols(void *library, struct nccl_library *l)
 static bool open_library(const char *path, void *context)
 {
     void *library = dlopen(path, RTLD_NOW | RTLD_LOCAL);
-    return library && take_symbols(library, context);
+    if (!library)
+        return false;
+    if (take_symbols(library, context))
+        return true;
+    dlclose(library);
+    return false;
 }
 
 static const struct toolkit_library files = {"MASKC_NCCL", "libnccl.so.2", {"libnccl.so.2"}};

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Sums: rank 0 adds all ranks' numbers in the tree of comm.h, and sends the result. */
 #include "masks/base/memory.h"
+#include "model/comm/add.h"
 #include "model/comm/tcp/tcp_ranks.h"
 #include <poll.h>
 #include <stdlib.h>
@@ -29,20 +30,8 @@ struct tcp {
 struct kind {
     enum message message;
     size_t bytes;
-    void (*add)(void *to, const void *from, size_t bytes);
+    void (*add)(void *to, const void *from, uint64_t count);
 };
-
-#define DEFINE_ADD(name, type)                                 \
-    static void name(void *to, const void *from, size_t bytes) \
-    {                                                          \
-        type *restrict x = to;                                 \
-        const type *restrict y = from;                         \
-        for (size_t k = 0; k < bytes / sizeof *x; k++)         \
-            x[k] += y[k];                                      \
-    }
-DEFINE_ADD(add_f32, float)
-DEFINE_ADD(add_f64, double)
-DEFINE_ADD(add_u64, uint64_t)
 
 /* ---- sums ---- */
 
@@ -79,7 +68,7 @@ static void add_pieces(const struct tcp *t, const struct kind *k, char *x, size_
     for (uint32_t d = 1; d < size; d *= 2)
         for (uint32_t r = 0; r + d < size; r += 2 * d)
             k->add(r ? t->piece + (size_t)r * PIECE_BYTES : x,
-                   t->piece + (size_t)(r + d) * PIECE_BYTES, bytes);
+                   t->piece + (size_t)(r + d) * PIECE_BYTES, bytes / k->bytes);
 }
 
 static int sum_first(struct tcp *t, const struct kind *k, const struct head *h, char *x,
@@ -126,17 +115,17 @@ static int sum(const struct comm *c, const struct kind *k, void *x, uint64_t cou
 
 static int sum_f32(const struct comm *c, float *x, uint64_t count, struct error *e)
 {
-    return sum(c, &(struct kind){SUM_F32, sizeof *x, add_f32}, x, count, e);
+    return sum(c, &(struct kind){SUM_F32, sizeof *x, comm_add_f32}, x, count, e);
 }
 
 static int sum_f64(const struct comm *c, double *x, uint64_t count, struct error *e)
 {
-    return sum(c, &(struct kind){SUM_F64, sizeof *x, add_f64}, x, count, e);
+    return sum(c, &(struct kind){SUM_F64, sizeof *x, comm_add_f64}, x, count, e);
 }
 
 static int sum_u64(const struct comm *c, uint64_t *x, uint64_t count, struct error *e)
 {
-    return sum(c, &(struct kind){SUM_U64, sizeof *x, add_u64}, x, count, e);
+    return sum(c, &(struct kind){SUM_U64, sizeof *x, comm_add_u64}, x, count, e);
 }
 
 /* ---- begin, end ---- */
