@@ -15,6 +15,14 @@ static bool trains(const struct engine *g, const struct tensor *t)
     return t->parameter.part & g->parts && (t->data || g->outline);
 }
 
+struct training_use train_state_use(const struct train_state *s)
+{
+    struct training_use ret = {0};
+    if (s->device.does->use)
+        s->device.does->use(s->device.state, &ret);
+    return ret;
+}
+
 uint64_t train_state_count(const struct engine *g)
 {
     uint64_t ret = 0;

@@ -51,6 +51,8 @@ int train_state_shard(struct train_state *s, struct span moments, struct error *
 /* Writes zeros over the gradient. */
 int train_state_clear(const struct train_state *s, uint32_t threads, struct error *e);
 
+/* Work and memory of the state's device so far; zeros where the backend does not count. */
+struct training_use train_state_use(const struct train_state *s);
 /* Elements of each buffer that train_state_new() would make; for an outline, too. */
 uint64_t train_state_count(const struct engine *g);
 

@@ -225,11 +225,10 @@ static int measure_device(const struct subject *s, const struct gradients_sizes 
     const struct training_device *d = &s->state->device;
     const uint64_t array = d->does->array_bytes(s->state->count);
     struct gradients_array attention[GRADIENTS_ATTENTION_ARRAYS];
-    struct training_use loaded, done;
-    d->does->use(d->state, &loaded);
+    const struct training_use loaded = train_state_use(s->state);
     if (run_step(s, sizes, e) < 0)
         return -1;
-    d->does->use(d->state, &done);
+    const struct training_use done = train_state_use(s->state);
     gradients_attention_arrays(s->workspace, attention);
     ret->gradients = array * (1 + parts_extra(s->request->accumulate, 1));
     ret->optimizer = 2 * array;

@@ -252,15 +252,6 @@ static int interrupt(struct run *r, struct error *e)
     return comm_agree(run_comm(r), run_log_event(r, "stop", e), e);
 }
 
-static uint64_t device_bytes(const struct run *r)
-{
-    const struct training_device *d = &r->state->device;
-    struct training_use use = {0};
-    if (d->does->use)
-        d->does->use(d->state, &use);
-    return use.most_bytes;
-}
-
 static struct run_result result_of(const struct loop *l, bool interrupted)
 {
     const struct pace *p = &l->pace;
@@ -278,7 +269,7 @@ static struct run_result result_of(const struct loop *l, bool interrupted)
                              .best_step = f->best_step,
                              .epoch_steps = (double)l->run->data->count / l->run->options.batch,
                              .launches = l->launches,
-                             .device_bytes = device_bytes(l->run)};
+                             .device_bytes = train_state_use(l->run->state).most_bytes};
     pace_means(p, ret.mean);
     return ret;
 }

@@ -295,19 +295,10 @@ static int find_faulty(struct trainer *t, const struct step_request *q, uint32_t
     return r;
 }
 
-static uint64_t launches_of(const struct trainer *t)
-{
-    const struct training_device *d = &t->state->device;
-    struct training_use use = {0};
-    if (d->does->use)
-        d->does->use(d->state, &use);
-    return use.launches;
-}
-
 int trainer_step(struct trainer *t, const struct step_request *q, struct step_result *ret,
                  struct error *e)
 {
-    const uint64_t before = launches_of(t);
+    const uint64_t before = train_state_use(t->state).launches;
     struct batch_loss loss[2] = {0};
     struct mask_measures mask = {0};
     if (compute(t, q, &mask, loss, e) < 0 || trainer_share(t, loss, e) < 0)
@@ -317,6 +308,6 @@ int trainer_step(struct trainer *t, const struct step_request *q, struct step_re
     ret->loss = objective_loss(t->objective, loss, ret->mean);
     if (trainer_update(t, q, ret, e) < 0)
         return -1;
-    ret->launches = launches_of(t) - before;
+    ret->launches = train_state_use(t->state).launches - before;
     return ret->finite ? 0 : find_faulty(t, q, &ret->faulty, e);
 }
