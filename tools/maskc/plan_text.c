@@ -46,7 +46,7 @@ static double real_of(const json_t *entry, const char *key)
     return json_number_value(json_object_get(entry, key));
 }
 
-/* Calls with each place of the mask: its index in [layers * heads]. */
+/* Sets at[layer * heads + head] to `value` for each place of the mask. */
 static void mark_places(const struct view *v, uint32_t mask, uint32_t value, uint32_t *at)
 {
     size_t k;

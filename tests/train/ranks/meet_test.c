@@ -160,7 +160,7 @@ static void an_old_file_does_no_harm(void **unused)
 
 /* ---- connections ---- */
 
-/* As model/comm/tcp/meet.c has it. */
+/* Sends the greeting of rank 1 of 2 for a channel; struct hello in model/comm/tcp/meet.c. */
 static void say_hello(int socket, const struct tcp_address *a, uint64_t channel)
 {
     const uint64_t hello[] = {
