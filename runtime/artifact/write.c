@@ -58,7 +58,7 @@ static json_t *plain_text(const char *text)
     return j;
 }
 
-/* Row indices of every pattern one after another, then all runs: the canonical form as it is. */
+/* Writes the row indices of every pattern one after another, then all runs: the mask's canonical form, unchanged. */
 static void add_mask(struct writer *w, const struct mask *m)
 {
     uint64_t n_runs = 0, done = 0;

@@ -88,7 +88,7 @@ static void land_load(const struct load *l)
     the_block->launch->copies += moved / 16;
 }
 
-/* The first load of the mbarrier that is still in flight. */
+/* Completes the mbarrier's first load that is still in flight. */
 static void land_first(struct mbarrier *m)
 {
     struct hopper *h = the_block->hopper;

@@ -64,8 +64,8 @@ static struct abi_tensor with_defaults(const struct launch *c, const struct oper
     return r;
 }
 
-/* Steps of one dimension: a whole number of 16 bytes, ends within 63 bits, and where the tensor is
-   written no two elements in one place. */
+/* True if a dimension's stride is a whole number of 16 bytes, its end is within 2^60 bytes and, if the tensor is written, rows
+   do not overlap. Overlap of two dimensions is not looked for. */
 static bool step_fits(const struct launch *c, int64_t stride, uint64_t count, bool written)
 {
     const uint32_t bytes = dtype_bytes(c->k->artifact->request.dtype);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the kernels of training receive: the work between a model's matrix products, forward with a tape and backward, and
+/* Arguments of the kernels of training: the work between a model's matrix products, forward with a tape and backward, and
    the loops of the optimiser. Plain C, read by the host and by the kernels; stands after abi.h.
 
    T is the kernel's dtype (f32 or bf16), H its HIDDEN. Matrices are dense, one row after another, and begin at multiples of
@@ -19,7 +19,7 @@ enum {
         TRAIN_TILE * (TRAIN_TILE + 1) * 4 /* bytes of dynamic shared memory, of every launch */
 };
 
-/* What train_update does to each element. */
+/* Steps of train_update for each element, bit by bit. */
 enum train_update_mode {
     TRAIN_MOVE_MOMENTS = 1,
     TRAIN_MEASURE =
@@ -43,7 +43,7 @@ struct train_pack {
     u32 tiles; /* of TRAIN_TILE x TRAIN_TILE, row by row */
 };
 
-/* Of a row of logits: its loss is log(sum) + most - logit. */
+/* Numbers of a row of logits: its loss is log(sum) + most - logit. */
 struct train_row_loss {
     float most, sum, logit,
         right; /* right: 1 where the label's is the first of the largest, else 0 */

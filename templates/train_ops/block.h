@@ -10,7 +10,7 @@
 
 enum { WARPS = TRAIN_THREADS / 32 };
 
-/* Of all threads; each gets it. Shared memory is free again when it returns. */
+/* Returns the sum over all threads to each of them. Shared memory is free again when it returns. */
 DEVICE float block_sum(float x)
 {
     float *of_warp = SHARED(), ret = 0;

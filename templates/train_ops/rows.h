@@ -112,7 +112,7 @@ ENTRY_OF(train_norm, TRAIN_THREADS, 1)(ARGS a)
 
 /* ---- backward ---- */
 
-/* What a row's gradient needs of all its columns: means of g = d gain, and of g z. */
+/* Means over the columns of a row that its gradient needs: of g = d gain, and of g z. */
 struct means {
     float g, gz;
 };

@@ -55,7 +55,7 @@ INLINE void diagonal_lse(const float *m, const float *l, float *lse, float *scal
     }
 }
 
-/* LSE of rows, and zeros for those that see nothing. */
+/* Stores the LSE of rows, and clears O of those that see nothing. */
 static void diagonal_epilogue(const struct diagonal_run *w, const struct diagonal_rows *x,
                               const float *lse, const float *scale)
 {

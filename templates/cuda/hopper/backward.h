@@ -140,7 +140,7 @@ DEVICE void await_x(struct backward *b, const struct warpgroup *g, struct backwa
     }
 }
 
-/* dS = 0 where P is: rows and columns past the sequence may hold anything. */
+/* Sets dS to 0 where P is 0: rows and columns past the sequence may hold anything. */
 DEVICE void clear_unseen(const struct kernel_shape *k, struct scores *ds,
                          const struct scores *p)
 {
@@ -204,7 +204,8 @@ DEVICE void backward_step(struct backward *b, struct warpgroup *g, struct step_n
     step_end(b, g);
 }
 
-/* All steps of the item. Before a step with nothing the last one is given back: else warpgroups might wait for each other. */
+/* Goes through all steps of the item. The last stage is given back after each run of steps, before the next one is looked for:
+   else warpgroups might wait for each other. */
 DEVICE void backward_steps(struct backward *b, struct warpgroup *g, struct step_now *now)
 {
     b->pending = 0;

@@ -31,7 +31,7 @@ typedef char resident_halves_are_of_one_row_block[RESIDENT_PARTS == 1 || RESIDEN
                                                       ? 1
                                                       : -1];
 
-/* Of the lane's two queries of a warp tile: LSE to base 2 (or tau) and rowsum(dO o O), which estimates delta.
+/* LSE to base 2 (or tau) of the lane's two queries of a warp tile, and rowsum(dO o O), which estimates delta.
    Where O overflowed f16 the estimate is infinite or NaN. */
 struct resident_row_stats {
     float lse[2], delta[2];
@@ -159,7 +159,7 @@ DEVICE void resident_products(struct resident_scores *s, const struct resident_o
     }
 }
 
-/* What the accumulators of dP begin with. */
+/* Sets the initial values of the accumulators of dP. */
 DEVICE void resident_begin_dp(struct resident_scores *dp,
                               const struct resident_row_stats *stats)
 {

@@ -111,7 +111,8 @@ DEVICE void resident_cut_dropped(struct frag_a *a)
         a->x[k] &= ~((a->x[k] >> 15 & 0x00010001u) * 0xffffu);
 }
 
-/* Bits RESIDENT_ROW_BLOCKS q ..: which of the warp's tiles of keys have entries with warp tile q of queries. */
+/* Returns RESIDENT_ROW_BLOCKS bits for each warp tile q of queries, from bit RESIDENT_ROW_BLOCKS q on: one for each of the
+   warp's tiles of keys that has entries with it. */
 DEVICE u32 resident_row_blocks_on(const struct resident_head *head, u32 key0)
 {
     const u32 l = lane(), mine = (1u << RESIDENT_ROW_BLOCKS) - 1;

@@ -110,7 +110,7 @@ DEVICE void bias_tile_add(const struct bias_tile *t, struct scores *s, u32 colum
     }
 }
 
-/* What one sequence adds to the first column tile's entries (bias_rotate). */
+/* Adds one sequence's part of the first column tile's entries (bias_rotate). */
 DEVICE void bias_add_column_tile(const struct bias_tile *t, u32 tile, const float lse[2],
                                  const float delta[2], const float delta_correction[2],
                                  struct scores *sum)

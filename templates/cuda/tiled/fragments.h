@@ -53,23 +53,25 @@ struct rows {
     struct frag_a at[STEPS];
 };
 
-/* The columns that some row of row tile m sees; that some row of the warp sees. */
+/* Returns the columns that some row of row tile m sees. */
 DEVICE u32 live_of(u64 live, u32 m)
 {
     return (u32)(live >> 32 * m);
 }
 
+/* Returns the columns that some row of the warp sees. */
 DEVICE u32 live_any(u64 live)
 {
     return ROW_TILES == 1 ? live_of(live, 0) : live_of(live, 0) | live_of(live, 1);
 }
 
-/* Whether one of these columns is in fragment f; among the 16 columns of a pair. */
+/* Nonzero if fragment f has one of these columns. */
 DEVICE u32 has_fragment(u32 columns, u32 f)
 {
     return columns >> (8 * f) & 0xff;
 }
 
+/* Nonzero if one of these columns is among the 16 of a pair of fragments. */
 DEVICE u32 has_pair(u32 columns, u32 pair)
 {
     return columns >> (16 * pair) & 0xffff;
@@ -105,7 +107,7 @@ DEVICE u32 chunk_of(u32 place, u32 chunk)
 
 /* ---- loads ---- */
 
-/* The same of an address. Constants (`row`, the fragment's first) are added last, in bytes: they become part of the
+/* chunk_of() for an address in shared memory. Constants (`row`, the fragment's first) are added last, in bytes: they become part of the
    instruction. */
 DEVICE shared_at chunk_at(shared_at at, u32 chunk)
 {

@@ -23,7 +23,7 @@ DEVICE u32 run_length(const struct stream *s)
     return any ? (w->end - w->column) / TILE_COLS : 0;
 }
 
-/* What the walk needs behind the run, in the warp's notes: registers do not hold it through the run's loop. */
+/* Stores where the walk goes on behind the run in the warp's notes: registers do not hold it through the run's loop. */
 DEVICE void run_note_walk(const struct stream *s, u32 columns)
 {
     const struct walk *w = &s->walk;

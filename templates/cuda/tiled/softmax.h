@@ -8,7 +8,7 @@
    hold, and O, the sum of P and the maximum remain consistent. Few tiles rescale. */
 enum { MAX_EXCESS = 8 };
 
-/* Of rows g and g + 8 of a row tile. */
+/* State of the online softmax of rows g and g + 8 of a row tile. */
 struct softmax {
     float row_max
         [2]; /* what is subtracted, before scaling: the maximum of some first tiles; the same in a quad */

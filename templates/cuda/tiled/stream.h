@@ -21,7 +21,7 @@ enum {
     USE_NOTES = 8, /* copy addresses are in the notes */
 };
 
-/* Of both operands: the address of the thread's chunk of its first column in column tile 0 of the sequence. */
+/* The address of the thread's chunk of its first column in column tile 0 of the sequence, for both operands. */
 struct places {
     const u8 *at[2];
 };
@@ -62,7 +62,7 @@ enum {
     COPY_ALL = COPY_COLUMNS * CHUNKS == THREADS, /* all threads copy */
 };
 
-/* What a thread copies: the first of its slots, beyond all where it copies none; its chunk; and where they go. An
+/* Copies of a thread: the first of its slots, beyond all if it copies none; its chunk; and their destination. An
    optimisation barrier: computed at each use, not held in registers. */
 struct copier {
     u32 slot, chunk, place;

@@ -96,7 +96,7 @@ static const struct fault faults[] = {
     {"no barrier after it", "    SYNC();\n", "", {"uses an mbarrier"}},
     {"an mbarrier twice", "EMPTY + 8 * k, 4", "FULL + 8 * k, 4", {"where something else is"}},
     {"a count of 0", "FULL_Q, 1)", "FULL_Q, 0)", {"a wrong count"}},
-    {"an mbarrier that nobody initialised", "base + FULL_Q, 0)", "base + END, 0)", {"that nobody initialised"}},
+    {"an uninitialised mbarrier", "base + FULL_Q, 0)", "base + END, 0)", {"that nobody initialised"}},
     {"a misaligned mbarrier", "base + FULL_Q, 0)", "base + FULL_Q + 4, 0)", {"is misaligned"}},
     {"an mbarrier overwritten", "    mbarrier_wait(base + FULL_Q, 0);\n", "    mbarrier_wait(base + FULL_Q, 0);\n    smem_put_u32(base + FULL_Q, 0);\n", {"overwrites an mbarrier"}},
 
