@@ -27,6 +27,8 @@ __attribute__((visibility("default"))) struct fake_nccl fake_nccl;
 
 static bool count_call(const char *name)
 {
+    if (fake_nccl.only[0] && strcmp(fake_nccl.only, name) != 0)
+        return false;
     if (++fake_nccl.calls != fake_nccl.fail_at)
         return false;
     snprintf(fake_nccl.failed, sizeof fake_nccl.failed, "%s", name);

@@ -97,6 +97,7 @@ static void run_rank(const struct subject *s, uint32_t rank)
         fake->fail_at = s->fail_at;
         fake->state_fails = s->state_fails;
         fake->hangs = s->hangs;
+        snprintf(fake->only, sizeof fake->only, "%s", s->only ? s->only : "");
     }
     const struct comm *host = comm_tcp(&m, &o->error);
     o->result = host ? run_nccl(s, host, &o->error) : -1;

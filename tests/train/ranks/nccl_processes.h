@@ -12,6 +12,7 @@ struct subject {
     double seconds;
     uint32_t odd;
     int fail_at, state_fails, hangs; /* of the odd rank: fake_nccl.h */
+    const char *only;                /* likewise; NULL: all calls */
 };
 
 /* Result of a rank. kept: something was not given back. */
