@@ -158,10 +158,10 @@ class PipelineTest(toy.Scratch):
     def test_killed_anywhere_it_goes_on_and_comes_to_the_same(self):
         draw, kills = random.Random(int(time.time())), 0
         command = self.begin("killed", 3)
-        for _ in range(3):
+        for _ in range(2):
             with subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) as child:
                 try:
-                    child.wait(draw.uniform(0.5, 6))
+                    child.wait(draw.uniform(0.5, 4))
                 except subprocess.TimeoutExpired:
                     os.kill(child.pid, signal.SIGKILL)
                     kills += 1

@@ -64,7 +64,7 @@ def signal_storm(toy):
     """Signals that hit every thread of a step, again and again, break nothing: while oneDNN multiplies, no thread can
     take a handler's frame. The step is saved, and goes on to the same bits."""
     toy.ok("init", "--size", "1x256x4", "--vocab", "vocab.txt", "--positions", 40, "-o", "wide")
-    command = ["pretrain", "wide", "--data", "data", "--batch", 160, "--accumulate", 10, "--steps", 5, "--threads", 2, "-o"]
+    command = ["pretrain", "wide", "--data", "data", "--batch", 160, "--accumulate", 10, "--steps", 3, "--threads", 2, "-o"]
     toy.ok(*command, "whole")
     child = subprocess.Popen([toy.maskbert, *map(str, command), "run"], cwd=toy.work, stderr=subprocess.PIPE, text=True)
     began(toy)
