@@ -209,6 +209,44 @@ static void test_conversions(void **state)
         }
 }
 
+/* Both halves of a head, against float64; what is behind them is not touched. */
+static void test_rotation(void **state)
+{
+    enum { MOST = 37, BEYOND = 0x1234 };
+    float x[2 * MOST + 1], own[2 * MOST + 1], cosine[MOST], sine[MOST];
+    uint16_t y[2 * MOST + 1];
+    (void)state;
+    for (uint32_t k = 0; k < 2 * MOST; k++)
+        x[k] = from_bf16(to_bf16(number(k)));
+    for (uint32_t k = 0; k < MOST; k++) {
+        cosine[k] = (float)cos(0.1 * k);
+        sine[k] = (float)sin(0.1 * k);
+    }
+    for (int l = 0; l < level_count; l++)
+        for (uint32_t half = 1; half <= MOST; half++) {
+            const float sign = half % 2 ? 1 : -1;
+            memcpy(own, x, sizeof x);
+            for (uint32_t k = 0; k < 2 * half; k++)
+                y[k] = to_bf16(x[k]);
+            y[2 * half] = BEYOND;
+            own[2 * half] = BEYOND;
+            levels[l]->rotate_f32(half, cosine, sine, sign, own);
+            levels[l]->rotate_bf16(half, cosine, sine, sign, y);
+            for (uint32_t k = 0; k < half; k++) {
+                const double a = (double)x[k], b = (double)x[half + k], c = (double)cosine[k],
+                             s = (double)(sign * sine[k]), first = a * c - b * s,
+                             second = b * c + a * s;
+                assert_true(fabs((double)own[k] - first) <= 1e-6 * (fabs(a) + fabs(b)));
+                assert_true(fabs((double)own[half + k] - second) <= 1e-6 * (fabs(a) + fabs(b)));
+                assert_true(fabs((double)from_bf16(y[k]) - first) <=
+                            0.005 * (fabs(a) + fabs(b)));
+                assert_true(fabs((double)from_bf16(y[half + k]) - second) <=
+                            0.005 * (fabs(a) + fabs(b)));
+            }
+            assert_true(own[2 * half] == BEYOND && y[2 * half] == BEYOND);
+        }
+}
+
 static void test_sums(void **state)
 {
     (void)state;
@@ -233,9 +271,9 @@ static void test_sums(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(test_norm), cmocka_unit_test(test_gelu),
-                                       cmocka_unit_test(test_rounding),
-                                       cmocka_unit_test(test_conversions),
-                                       cmocka_unit_test(test_sums)};
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_norm),     cmocka_unit_test(test_gelu),
+        cmocka_unit_test(test_rounding), cmocka_unit_test(test_conversions),
+        cmocka_unit_test(test_rotation), cmocka_unit_test(test_sums)};
     return cmocka_run_group_tests(tests, find_levels, NULL);
 }

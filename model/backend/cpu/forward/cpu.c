@@ -27,6 +27,7 @@ static struct backend_state *open(const struct backend *b, const struct backend_
     if (o->outline)
         matmul_outline(m);
     s->ops = cpu_encoder_ops();
+    s->train_ops = cpu_train_ops();
     return s;
 }
 

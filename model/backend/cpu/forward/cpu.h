@@ -4,11 +4,14 @@
 #include "model/backend/backend.h"
 #include "model/backend/cpu/matmul/matmul.h"
 #include "model/backend/cpu/ops/encoder_ops.h"
+#include "model/backend/cpu/ops/train_ops.h"
 #include "model/base/pool.h"
 
 struct backend_state {
     struct matmul *matmul; /* and the weights of products */
-    const struct cpu_encoder_ops *ops;
+    const struct cpu_encoder_ops *
+        ops; /* of this machine, asked for once: under a hypervisor CPUID takes 20 us and more */
+    const struct cpu_train_ops *train_ops;
     struct pool kept; /* other weights */
 };
 

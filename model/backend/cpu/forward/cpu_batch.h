@@ -41,8 +41,9 @@ struct cpu_batch {
     const struct engine *g;
     const struct encoder *c;
     const struct cpu_encoder_ops *ops;
-    const struct training *training; /* null: inference */
-    const struct batch_tail *tail;   /* in training, or null; the tail's own batch has it too */
+    const struct cpu_train_ops *train_ops; /* in inference too: gated layers activate in f32 */
+    const struct training *training;       /* null: inference */
+    const struct batch_tail *tail; /* in training, or null; the tail's own batch has it too */
     const struct tape *tape;
     const struct sequence *list; /* [sequences] */
     const int32_t *offsets;

@@ -83,6 +83,7 @@ int cpu_encode(const struct encode_request *r, struct error *e)
     struct cpu_batch p = {.g = r->engine,
                           .c = r->engine->encoder,
                           .ops = r->engine->encoder->state->ops,
+                          .train_ops = r->engine->encoder->state->train_ops,
                           .list = r->list,
                           .offsets = w->offsets,
                           .sequences = w->sequences,

@@ -182,7 +182,7 @@ static void glu_row(const struct part *part, const struct op_linear *o, uint32_t
         p->ops->widen_bf16(width, pre, first);
         p->ops->widen_bf16(width, (const uint16_t *)pre + width, own);
     }
-    cpu_train_ops()->activate_f32(o->glu, width, bf16 ? first : (const float *)pre, first);
+    p->train_ops->activate_f32(o->glu, width, bf16 ? first : (const float *)pre, first);
 #pragma omp simd
     for (uint32_t k = 0; k < width; k++)
         first[k] *= second[k];
@@ -276,18 +276,6 @@ struct rotate_work {
     float sign;
 };
 
-/* One head: x1 + i x2 times e^(i angle), x1 and x2 being its halves. */
-static void rotate_head(uint32_t half, const float *cosine, const float *sine, float sign,
-                        float *x)
-{
-#pragma omp simd
-    for (uint32_t k = 0; k < half; k++) {
-        const float a = x[k], b = x[half + k], s = sign * sine[k];
-        x[k] = a * cosine[k] - b * s;
-        x[half + k] = b * cosine[k] + a * s;
-    }
-}
-
 static void rotate_row(const struct part *part, const struct rotate_work *w, uint32_t r,
                        uint32_t position)
 {
@@ -297,15 +285,12 @@ static void rotate_row(const struct part *part, const struct rotate_work *w, uin
     const uint64_t at = (uint64_t)position * half, columns = (uint64_t)a->heads * a->padded_dim,
                    sines = (uint64_t)p->g->config.positions * half;
     uint8_t *x = cpu_batch_row(p, w->x, part->first + (uint64_t)r, 3 * columns);
-    float own[256];
-    for (uint32_t h = 0; h < 2 * a->heads; h++, x += a->padded_dim * element_bytes(a->dtype)) {
-        float *head = a->dtype == ELEMENT_BF16 ? own : (float *)x;
+    const float *cosine = w->angle + at, *sine = cosine + sines;
+    for (uint32_t h = 0; h < 2 * a->heads; h++, x += a->padded_dim * element_bytes(a->dtype))
         if (a->dtype == ELEMENT_BF16)
-            p->ops->widen_bf16(a->head_dim, (uint16_t *)x, own);
-        rotate_head(half, w->angle + at, w->angle + sines + at, w->sign, head);
-        if (a->dtype == ELEMENT_BF16)
-            p->ops->round_bf16(a->head_dim, own, (uint16_t *)x);
-    }
+            p->ops->rotate_bf16(half, cosine, sine, w->sign, (uint16_t *)x);
+        else
+            p->ops->rotate_f32(half, cosine, sine, w->sign, (float *)x);
 }
 
 static int rotate_step(const struct part *part, const void *op)

@@ -27,6 +27,12 @@ struct cpu_encoder_ops {
     void (*widen_bf16)(uint64_t size, const uint16_t *x, float *y);
     /* x = x in bf16, held as f32 */
     void (*round_in_place)(uint64_t size, float *x);
+    /* Rotary positions of one head, x: [2 half]. With x1 and x2 its halves, x1 + i x2 is multiplied by cosine + i sign sine;
+       bf16: in f32, rounded once. */
+    void (*rotate_f32)(uint32_t half, const float *cosine, const float *sine, float sign,
+                       float *x);
+    void (*rotate_bf16)(uint32_t half, const float *cosine, const float *sine, float sign,
+                        uint16_t *x);
 };
 
 const struct cpu_encoder_ops *cpu_encoder_ops(void); /* this machine's level */

@@ -160,6 +160,28 @@ static void round_in_place(uint64_t size, float *x)
         x[k] = from_bf16(to_bf16(x[k]));
 }
 
-const struct cpu_encoder_ops CPU_ENCODER_OPS = {norm_f32,   norm_bf16,     sum_f32, sum_bf16,
-                                                add_f32,    gelu_bf16,     add3,    round_bf16,
-                                                widen_bf16, round_in_place};
+static void rotate_f32(uint32_t half, const float *cosine, const float *sine, float sign,
+                       float *x)
+{
+#pragma omp simd
+    for (uint32_t k = 0; k < half; k++) {
+        const float a = x[k], b = x[half + k], s = sign * sine[k];
+        x[k] = a * cosine[k] - b * s;
+        x[half + k] = b * cosine[k] + a * s;
+    }
+}
+
+static void rotate_bf16(uint32_t half, const float *cosine, const float *sine, float sign,
+                        uint16_t *x)
+{
+#pragma omp simd
+    for (uint32_t k = 0; k < half; k++) {
+        const float a = from_bf16(x[k]), b = from_bf16(x[half + k]), s = sign * sine[k];
+        x[k] = to_bf16(a * cosine[k] - b * s);
+        x[half + k] = to_bf16(b * cosine[k] + a * s);
+    }
+}
+
+const struct cpu_encoder_ops CPU_ENCODER_OPS = {
+    norm_f32, norm_bf16,  sum_f32,    sum_bf16,       add_f32,    gelu_bf16,
+    add3,     round_bf16, widen_bf16, round_in_place, rotate_f32, rotate_bf16};

@@ -143,7 +143,7 @@ static struct training make_training(const struct gradients_request *r,
 {
     const bool as_probabilities =
         arch_block(r->engine->config.arch, BLOCK_ATTENTION)->drops_as_probabilities;
-    return (struct training){.ops = cpu_train_ops(),
+    return (struct training){.ops = r->engine->encoder->state->train_ops,
                              .place = make_places(m, r->batch),
                              .sample = r->batch->sample,
                              .seed = r->seed,
@@ -193,6 +193,7 @@ int cpu_train(const struct gradients_request *r, struct backend_training *m,
     struct cpu_batch p = {.g = g,
                           .c = g->encoder,
                           .ops = g->encoder->state->ops,
+                          .train_ops = g->encoder->state->train_ops,
                           .training = &t,
                           .tape = &tape,
                           .list = r->batch->list,
