@@ -24,7 +24,7 @@ NAMES = {torch.float32: "f32", torch.bfloat16: "bf16"}
 
 CONFIGS = {
     "modernbert": ("ModernBert", {}),
-    "mpnet": ("MPNet", {}),
+    "mpnet": ("MPNet", {"max_position_embeddings": 514}),
     "xlm-r": ("XLMRoberta", {"vocab_size": 32000, "type_vocab_size": 1, "pad_token_id": 1, "max_position_embeddings": 514}),
 }
 SMALL = {"hidden_size": 64, "num_hidden_layers": 2, "num_attention_heads": 2, "intermediate_size": 96, "vocab_size": 200}
