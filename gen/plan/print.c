@@ -266,8 +266,10 @@ static void add_item(const struct plan *p, const struct plan_pass *t,
         missing += !item_owns(item, r);
         merged += item->merge[r / 32] >> (r % 32) & 1;
     }
-    if (missing)
-        text_add(out, ", without %u", missing);
+    if (missing) {
+        text_add(out, ", without ");
+        count_print(out, missing, "row");
+    }
     if (item->split)
         text_add(out, item->partial_slots ? ", a part" : ", left to others");
     if (item->partial_slots && !item->split)
