@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* From config and target to source: template files as they are, plus one small generated header
-   "kernel_config.h", plus the record of how to launch it. The mask is not in here: its content is the
-   plan's tables, so the same source serves every mask of the same shape. */
+   "kernel_config.h", plus the record of how to launch it. The mask is not in the source: its content is in
+   the plan's tables, so masks with the same kernel_config share a source. */
 #pragma once
 #include "gen/family/launch.h"
 #include "gen/target.h"

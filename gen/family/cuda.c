@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Launch of CUDA templates whose blocks work on one item each: a pass may use any number of blocks. The forward pass is
-   one phase. The backward pass is two: dQ, then dK and dV, which read args.delta as dQ stored it. If items may be
-   split, each has a second phase that merges them. */
+/* Launch of CUDA templates. A block computes one item at a time, so a launch may have any number of blocks. The forward
+   pass is one phase. The backward pass is dQ, then dK and dV, which read the args.delta that dQ stored. If items may be
+   split, a phase that merges them follows each of these. A bias adds three phases, shared key heads one. */
 #include "gen/family/cuda.h"
 #include <inttypes.h>
 #include <math.h>

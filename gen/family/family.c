@@ -6,7 +6,7 @@
 extern const struct kernel_family family_cpu_matrix, family_cpu_vector, family_cuda_resident,
     family_cuda_hopper, family_cuda_tiled, family_cuda_simt;
 
-/* The first of several families whose plans cost the same is chosen. */
+/* The order matters: a later family is chosen only if its plan is over LEAST_FAMILY_GAIN cheaper than the best earlier one. */
 /* clang-format off */
 const struct kernel_family *const kernel_families[] = {
     &family_cpu_matrix,

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Kernel families: the sets of templates that can compute attention. A family is one file here, one row of
-   kernel_families[], and its folder of templates. Everyone who must know what kernels can do asks the family; the kind of
-   a target says only what a machine is. A plan is built for each family that takes a request, and the cheapest wins. */
+   kernel_families[], and its folder of templates. It states what its kernels can do; the kind of a target only describes
+   a machine. A plan is built for each family that computes a request. The cheapest is chosen, a later family of the
+   table only if it is over LEAST_FAMILY_GAIN cheaper. */
 #pragma once
 #include "gen/cost/price.h"
 #include "gen/family/launch.h"
@@ -14,7 +15,7 @@
 
 enum family_pass { FAMILY_FORWARD, FAMILY_BACKWARD, FAMILY_PASSES };
 
-/* The shape that templates have. */
+/* Shape of the kernels. */
 struct family_shape {
     uint32_t block_rows;
     uint32_t threads; /* CUDA: of a block */
@@ -22,12 +23,12 @@ struct family_shape {
 
 struct kernel_family {
     const char *name;  /* "cuda_tiled" */
-    const char *takes; /* which requests, for the error message where it takes one of no pass */
+    const char *takes; /* the accepted requests, for an error message */
     bool matrix;       /* a matrix unit does the dense work */
     bool
         alone; /* its passes go with no other family's: they share names, or hand over more than O and LSE */
     uint32_t
-        least_length; /* shorter masks take it on request only: its times there are unknown */
+        least_length; /* chosen for shorter masks on request only: its times there are unknown */
     /* True if the kernels compute this pass of the request on the target, whatever other families do. */
     bool (*applies)(const struct target *t, const struct kernel_request *r,
                     enum family_pass pass);
@@ -66,12 +67,12 @@ extern const struct kernel_family *const kernel_families[]; /* ends with null */
 
 /* By name; null with *e set, naming the known ones. */
 const struct kernel_family *family_find(const char *name, struct error *e);
-/* All that take the pass, and the mask's length by themselves, in the order of the table. Returns how many, 1 at least for any
-   request that kernel_request_check takes. */
+/* All that compute the pass and accept the mask's length without being requested, in the order of the table. Returns their
+   number, at least 1 for any request that kernel_request_check() accepts. */
 uint32_t family_list(const struct target *t, const struct kernel_request *r,
                      enum family_pass pass, const struct kernel_family *ret[FAMILIES_MOST]);
 
-/* The family of a config: its own, else the first that takes the pass. */
+/* The family of a config: its own, else the first that computes the pass. */
 const struct kernel_family *family_of(const struct target *t, const struct kernel_config *c,
                                       enum family_pass pass);
 /* Capabilities that the kernels of all passes share: one plan serves them together. */

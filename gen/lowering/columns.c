@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Column gather: columns that most rows of a row block see but that stand alone (globals, the summary
-   columns of fixed masks) are brought together, 32 at a time, and then cost what a tile costs and
-   the bringing, where tiles would visit 32 columns for one and lines each entry by itself.
-   Columns that many row blocks gather are grouped alike in each of them, whichever of them it sees: kernels
-   that keep the last groups bring these together once. */
+/* Column gather: isolated columns (globals, the summary columns of fixed masks) that are cheaper gathered than as part
+   of a tile or as lines are brought together, 32 at a time. They then cost a tile and the copies. Tiles would visit 32
+   columns for one, lines each entry by itself. Row blocks use the same groups of shared columns, so that kernels that
+   keep the last groups gather them once; a row block that needs less than half of a group, or gathers its columns
+   more cheaply again, puts them into groups of its own. */
 #include "gen/cost/margins.h"
 #include "gen/lowering/fragments.h"
 #include "gen/lowering/gathers.h"
@@ -12,7 +12,7 @@
 
 extern const struct lowering lowering_columns;
 
-/* Where it stands among the shared columns; n_shared: it is none. */
+/* Index of the column among the shared ones; n_shared if it is not shared. */
 static uint32_t find_shared(const struct row_block *s, u32 column)
 {
     uint32_t low = 0, high = s->n_shared;
@@ -49,9 +49,9 @@ static double walk_price(const struct price *p, const u32 *word, uint32_t rows, 
     return price_lines(p, rows, cells, lines, __builtin_popcount(any));
 }
 
-/* Where a tile's price is that of its fragments: all its columns, so that the tile is gone, or those of
-   fragments that are dearer than their columns alone. A gathered column is taken for an eighth of a
-   fragment in each band of rows. */
+/* Columns to gather from a tile that is priced by its fragments: all of them, which removes the tile, or those of
+   fragments that cost more than their columns gathered. A gathered column is priced as an eighth of a fragment in each
+   band of rows. */
 static u32 choose_by_fragment(const struct row_block *s, const struct price *p, const u32 *word)
 {
     const double column = gathered_column_price(p, s->rows);
@@ -71,7 +71,7 @@ static u32 choose_by_fragment(const struct row_block *s, const struct price *p, 
     return chosen;
 }
 
-/* Bit k: column k of the tile is a shared one, which others have brought. */
+/* Bit k: column k of the tile is a shared one, which other row blocks have gathered. */
 static u32 shared_bits(const struct row_block *s, uint32_t tile)
 {
     u32 ret = 0;
@@ -80,8 +80,8 @@ static u32 shared_bits(const struct row_block *s, uint32_t tile)
     return ret;
 }
 
-/* The columns of a tile that are worth gathering. A tile with an empty half is taken for a whole one: by the price of a
-   half fewer columns are gathered, and longformer (n = 2048, forward, x86-64-amx) is predicted to need 1.4 % more. */
+/* The columns of a tile that are worth gathering. A tile with an empty half is priced as a whole one: with the price of
+   a half fewer columns are gathered, and longformer (n = 2048, forward, x86-64-amx) is predicted to need 1.4 % more. */
 static u32 choose(const struct row_block *s, const struct price *p, const u32 *word,
                   uint32_t tile_at)
 {
@@ -173,11 +173,13 @@ static void take_column(const struct row_block *s, u32 *word, uint32_t bit, stru
     }
 }
 
-/* The shared columns, 32 a group, and how many of each group's the row block takes; 0: they go with its own. */
+/* Shared columns, 32 a group. */
 struct shared_groups {
     struct group group[COLUMNS_SHARED / ABI_TILE_COLS];
-    uint32_t used[COLUMNS_SHARED / ABI_TILE_COLS];
-    uint32_t own; /* the others that it takes */
+    uint32_t used
+        [COLUMNS_SHARED /
+         ABI_TILE_COLS]; /* columns of each group that the row block gathers; 0: in its own groups */
+    uint32_t own;        /* other columns that it gathers */
 };
 
 static void count_taken(const struct row_block *s, const struct price *p,
@@ -196,8 +198,8 @@ static void count_taken(const struct row_block *s, const struct price *p,
     }
 }
 
-/* A group of which the row block takes little is not worth a product; nor is one that brings so little that it
-   costs less to bring it again with the row block's own, which need a group anyway. */
+/* Gives up a shared group if the row block gathers less than half of its columns, or so few that gathering them again in
+   a group that the row block needs anyway costs less than the product. */
 static void join_shared(const struct row_block *s, const struct price *p,
                         struct shared_groups *x)
 {
@@ -224,8 +226,8 @@ static void open_shared(const struct row_block *s, const struct price *p,
     join_shared(s, p, ret);
 }
 
-/* Where a column goes: to its place in a group that the row block shares, or to the end of its own. Returns the
-   group, *ret_at the place. */
+/* Returns the group of a column: a shared one, or the row block's own, to which the column is added. *ret_at is its place
+   in the group. */
 static struct group *find_group(const struct row_block *s, struct shared_groups *shared,
                                 struct group *own, u32 column, uint32_t *ret_at)
 {

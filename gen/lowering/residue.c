@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Residue classes: rows row0, row0 + step, .. of a mask with strides see the same columns, those of
-   their class. Brought together, rows and columns through index lists, they are tiles, where row blocks
-   of neighbours see each such column by one row alone. The planner makes these items (gen/plan/classes.c). What
-   else their rows see is left to items of neighbours, which merge the two: with softmax alone, as sparsegen needs
-   all of a row at once. Where kernels skip fragments of 16 x 8 an item may also have all entries of its rows: those
-   outside of the class are more columns, after the class's own. */
+/* Residue classes: rows row0, row0 + step, .. of a mask with strides see the same columns, those of their class. With
+   the columns gathered by an index list they form tiles; in a row block of neighbours only one row sees each such
+   column. The planner makes these items (gen/plan/classes.c). The other entries of their rows belong to items of
+   neighbours, which merge both parts (only for softmax: sparsegen needs all scores of a row at once). Where kernels skip
+   fragments of 16 x 8, an item may instead have all entries of its rows. Columns that at most a quarter of its rows see
+   then come last, in groups of their own. */
 #include "gen/lowering/gathers.h"
 #include "masks/base/memory.h"
 #include <stdlib.h>
@@ -12,15 +12,14 @@
 
 extern const struct lowering lowering_residue;
 
-/* The columns of an item, and where each stands: those that many rows see first, then the others, which
-   begin a group of their own. One that is seen by a single row among those that all see would
-   keep a fragment of theirs alive. */
+/* Columns of an item and their places: first those that many rows see, then the others, which begin a group of their
+   own. Among the first, a column that a single row sees would keep a fragment from being skipped. */
 struct columns {
     uint32_t many, all; /* counts */
     uint32_t *place;    /* [n] 1 + 32 * group + slot; 0: not seen */
 };
 
-enum { FEW = 4 }; /* an item's rows over FEW are too few */
+enum { FEW = 4 }; /* at most the item's rows divided by FEW are too few */
 
 static uint32_t groups_of(uint32_t columns)
 {
@@ -66,7 +65,7 @@ static struct columns list_columns(const struct pattern *p, const struct abi_ite
     return c;
 }
 
-/* The words of all groups' patterns: [groups][block_rows]. */
+/* Words of the patterns of all groups: [groups][block_rows]. */
 static u32 *fill_words(const struct pattern *p, const struct abi_item *item,
                        const struct columns *c, uint32_t block_rows)
 {

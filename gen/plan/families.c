@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The search over kernel families: a plan for each pair of a forward and a backward family. The cheapest wins; its
-   summary lists the prices of the others. */
+/* The search over kernel families: a plan for each pair of a forward and a backward family. The cheapest wins, but a
+   later pair only if it is over LEAST_FAMILY_GAIN cheaper. The summary of the winner lists the prices of the others. */
 #include "gen/cost/margins.h"
 #include "gen/plan/internal.h"
 #include "masks/base/memory.h"
@@ -124,7 +124,7 @@ static void note_pass(const struct plan *lost, const struct plan_pass *from,
     }
 }
 
-/* Tells in `won` what another pair of families would have cost. */
+/* Adds the price of another pair of families to the summary of `won`. */
 static void note_lost(const struct plan *lost, struct plan *won)
 {
     if (lost->config.forward != won->config.forward)
@@ -133,7 +133,7 @@ static void note_lost(const struct plan *lost, struct plan *won)
         note_pass(lost, &lost->transposed, lost->config.backward, &won->transposed);
 }
 
-/* The plans, of which the cheapest is returned, the others destroyed. An earlier one stays where the gain is small. */
+/* Returns the cheapest plan and destroys the others. A later one must save more than LEAST_FAMILY_GAIN. */
 static struct plan *take_cheapest(struct plan *const *plan, uint32_t count)
 {
     uint32_t best = 0;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A portfolio of plans. The builder is greedy: row block by row block, lowering by lowering. Prices of another machine
-   make it go another way, and now and then that way is cheaper here as well. So the problem is planned under other rows
-   of the machine table too, all plans are priced by the problem's own row, and the best tables of each direction are
-   taken apart, or row blocks from several of them (mix.c). Some foreign plans are far dearer: none is taken unpriced. */
+/* A portfolio of plans. The builder is greedy: row block by row block, lowering by lowering. Under the prices of another
+   machine it makes other choices, and sometimes these are cheaper here as well. So the problem is also planned under
+   other rows of the machine table. All plans are priced by the problem's own row, because some of them cost far more.
+   The best tables of each direction are chosen separately, or row blocks from several of them (mix.c). */
 #include "gen/cost/margins.h"
 #include "gen/lowering/lowering.h"
 #include "gen/plan/internal.h"
@@ -35,7 +35,7 @@ static uint64_t count_entries(const struct plan_pass *t)
            t->n_columns + t->n_patterns * t->block_rows;
 }
 
-/* No GPU has been timed: there all prices are a model's, and only its own prices choose. */
+/* True if plans under other machines' prices are tried: not on GPUs, most of whose prices are estimates. */
 static bool worth_trying(const struct plan *own)
 {
     return own->can & CAN_PIECES && own->target->kind != TARGET_CUDA &&
@@ -44,18 +44,18 @@ static bool worth_trying(const struct plan *own)
 
 static void add_plan(struct portfolio *f, struct plan *p)
 {
-    f->plan[f->count] = p; /* null: it cannot be made; its own one could */
+    f->plan[f->count] = p; /* null: the problem cannot be planned under these prices */
     f->count += p != NULL;
 }
 
-/* Nothing is packed: lines and global rows alone, which cannot be weighed row block by row block, are cheapest. Then
-   there is little left to choose, and nothing else is tried. */
+/* True if kernels pack nothing: lines and global rows, which cannot be compared row block by row block, are cheapest.
+   Little is left to choose then, and no other plan is tried. */
 static bool packs_nothing(const struct plan *p)
 {
     return !((p->forward.uses | p->transposed.uses) & ABI_PACKED_KINDS);
 }
 
-/* A rate of 0 says that kernels lack something. A row of others would plan it. */
+/* True if both rows have rates of 0 for the same work: work that the kernels cannot do. */
 static bool lacks_the_same(const struct machine *a, const struct machine *b)
 {
     static const enum rate lacking[] = {RATE_LINE_ENTRY, RATE_GATHER};

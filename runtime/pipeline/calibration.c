@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owner of a calibration, its rows, and the choice of the row for a plan. calibration_file.c stores it. */
+/* Which CPU or GPU a calibration belongs to, its rows, and the choice of the row for a plan. calibration_file.c stores it. */
 #include "runtime/pipeline/calibration.h"
 #include "gen/family/family.h"
 #include "masks/base/memory.h"

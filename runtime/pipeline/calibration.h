@@ -17,7 +17,7 @@ enum { CALIBRATION_ROWS = 16 };
 struct calibrated {
     const struct machine *row;
     const struct target *target; /* of a GPU, whose row others share; null: the CPU's */
-    struct machine machine;      /* .name is set by calibration_machine alone */
+    struct machine machine;      /* calibration_add() sets .name */
     char name[32];
 };
 

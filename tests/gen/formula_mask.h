@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Masks of one head that a formula says: which query of n sees which key. */
+/* Masks of one head given by a formula: which query of n sees which key. */
 #pragma once
 #include "masks/mask.h"
 

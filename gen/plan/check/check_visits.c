@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Decodes the visits of an item's pieces into a bitmap of its rows, and finds entries visited twice. */
+/* Decodes the visits of an item's pieces into a bitmap of its rows, and finds entries visited twice, visits outside of
+   the item or the mask, and wrong column counts. */
 #include "gen/plan/check/checker.h"
 
 static bool see_bits(struct checker *c, uint32_t r, uint64_t word, u64 bits, uint32_t col0)

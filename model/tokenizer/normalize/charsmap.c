@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* See the crate spm_precompiled 0.1. */
+/* Finds the replacements that the Rust crate spm_precompiled 0.1 finds. */
 #include "model/tokenizer/normalize/charsmap.h"
 #include "masks/base/memory.h"
 #include "model/tokenizer/base/unicode.h"

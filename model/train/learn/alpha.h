@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The parameters of a learned mask. A unit is one entry, or one distance |i - j|, that is on with probability
-   sigmoid of its logit: alpha itself or, as SparseBERT's code has it, the first of two logits less the second. */
+/* The parameters of a learned mask. A unit is one entry or one distance |i - j|. It has P = sigmoid(logit): the probability
+   that it is on or, for kind `p`, the value that is used. The logit is alpha itself or, as in SparseBERT's code, the
+   first of two logits minus the second. */
 #pragma once
 #include "masks/base/error.h"
 #include "model/checkpoint/config.h"

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Sums over ranks of what a trainer has: arrays of a device, losses. With one rank nothing is read or written. */
+/* Sums of a trainer's device arrays and losses over ranks. With one rank and no NCCL, no array is copied from or to the
+   device. */
 #pragma once
 #include "model/comm/comm.h"
 #include "model/gradients/gradients.h"

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Gradients of every parameter against differences of the loss: of BERT in float64 without dropout, of our own forward
-   pass with it. A parameter is moved along a random direction; its gradient says how the loss moves. */
+/* Gradients of every parameter against finite differences of the loss: of BERT in float64 without dropout, of our own
+   forward pass with it. A parameter is moved along a random direction; its gradient predicts the change of the loss. */
 #include "masks/base/memory.h"
 #include "model/backend/cpu/matmul/matmul.h"
 #include "model/mask/model_mask.h"

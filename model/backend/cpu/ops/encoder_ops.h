@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The encoder ops of the CPU: what is done row by row between the matrix products. encoder_ops_level.c is
-   compiled for each level of x86-64 (row_level.h). */
+/* The encoder ops of the CPU, between the matrix products: norms, column sums, GELU, conversions. encoder_ops_level.c
+   is compiled for each level of x86-64 (row_level.h). */
 #pragma once
 #include "model/backend/cpu/ops/row_level.h"
 #include "model/ops/linear.h"
