@@ -109,11 +109,12 @@ def evaluates(toy):
     toy.remove("strong")
 
 
-def prices(toy):
-    """A dear mask is sparser than a cheap one."""
+def penalties(toy):
+    """A mask with a penalty is sparser than one without; the first lines state it."""
     density = []
-    for price in (0, 0.1):
-        toy.train("run", "--steps", 60, "--learn-mask", "dam-s", "--lambda", price)
+    for penalty in (0, 0.1):
+        said = toy.train("run", "--steps", 60, "--learn-mask", "dam-s", "--lambda", penalty).stderr
+        assert f"; penalty: lambda {penalty} times the sum of M, at most " in said, said
         density.append([x for x in toy.log("run") if "lr" in x][-1]["density"])
         toy.remove("run")
     assert density[1] < 0.12 and density[0] > 0.3, density
@@ -258,7 +259,7 @@ def main():
     parser.add_argument("--long", action="store_true")
     parser.add_argument("--few", action="store_true")
     o = parser.parse_args()
-    tests = {"all_kinds": all_kinds, "evaluates": evaluates, "prices": prices, "levels": levels, "drops": drops, "importance_refuses": importance_refuses, "threads": threads, "noise": noise,
+    tests = {"all_kinds": all_kinds, "evaluates": evaluates, "penalties": penalties, "levels": levels, "drops": drops, "importance_refuses": importance_refuses, "threads": threads, "noise": noise,
              "kills": lambda t: [kills(t, kind, 20 if o.long else 1) for kind in (
                  ("dam-u", "--bi-level", "--settle", 25),
                  ("dam-s", "--lambda", 0, "--settle", 25, "--snap", 0.6, "--threads", 2))],

@@ -54,7 +54,7 @@ static const struct command commands[] = {
      "one for each evaluation (--eval-every), and a summary. mpirun -n N maskbert pretrain .. trains on N ranks, which share each batch: 1, 2 and 4 have the same bits. --learn-mask learns the mask with the model (SparseBERT, Shi et al. 2021), P = sigmoid(alpha): p adds "
      "(c/2) tanh(alpha/2) to the scores; dam-u draws each entry anew in every step, dam-s each distance |i - j|, by "
      "Gumbel-sigmoid, shared by the batch and the layers. RUN then has alpha.safetensors (maskc --dam reads it) and the mask "
-     "of what has alpha above 0, which all other commands use. The gradient of a key that is off is that of the price alone. "
+     "of what has alpha above 0, which all other commands use. The gradient of a key that is off is that of the penalty alone. "
      "--device cuda trains on a GPU, which has been proven on --device emulated (the same kernels on this CPU, slowly) and not run on a GPU yet.",
      TRAINING_OPTIONS | LEARNING_OPTIONS | O(DATA) | O(RUN) | O(STEPS) | O(RUN_TOKENS) | O(MINUTES) | O(OBJECTIVE) | O(MLM_PROBABILITY) | O(WHOLE_WORD) |
      O(MORE_POSITIONS) | O(MASK) | O(RUN_TRANSFORM) | O(DROP) | O(REPEATS), 1, 1, command_pretrain},

@@ -22,7 +22,7 @@ struct learn_options {
     bool relaxed;    /* samples as they are drawn, between 0 and 1 */
     bool leaks;      /* an off key's bias is -scale and not -inf */
     bool two_levels; /* weights and alpha learn from different sequences of each batch */
-    double lambda;   /* of the price, lambda * the sum of M (or P) */
+    double lambda;   /* of the penalty, lambda * the sum of M (or P) */
     double tau, tau_end; /* temperature of the first and of the last step */
     double scale;        /* c of Eq. 6 */
     double rate;         /* of alpha, at its peak */

@@ -5,7 +5,7 @@
 
 /* Sums are over all entries of all heads (and layers, where each has its own), the border being 1. */
 struct mask_measures {
-    double l1;          /* sum of M, or of P: what the price counts */
+    double l1;          /* sum of M, or of P: what the penalty counts */
     double density;     /* share of the entries that are on without noise */
     double entropy;     /* of a unit, mean, in nats */
     double p_diagonal;  /* mean of P where i = j */

@@ -5,9 +5,9 @@
    (straight-through); a relaxed one is M = s. P is s without noise, tau 1. dM/dalpha = s (1 - s) / tau.
 
    The bias X: P's is c (P - 1/2) = (c / 2) tanh(alpha / 2); a relaxed sample's -c (1 - M); a hard one's 0 where M = 1,
-   else -inf, or -c where off keys leak. dX/dM = c. An off key of -inf has dX = 0: only the price moves it.
+   else -inf, or -c where off keys leak. dX/dM = c. An off key of -inf has dX = 0: only the penalty moves it.
 
-   The price is lambda times the sum of M over all entries, so its gradient is lambda at each entry, on or off. */
+   The penalty is lambda times the sum of M over all entries, so its gradient is lambda at each entry, on or off. */
 #pragma once
 #include "model/train/learn/alpha.h"
 

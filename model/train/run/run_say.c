@@ -49,7 +49,7 @@ static void say_data(const struct run *r)
     text_finish(&line);
 }
 
-/* The price if every entry were on, which says how its lambda is normalised. */
+/* Prints the penalty if every entry were on, which shows how its lambda is normalised. */
 static void say_learning(const struct run *r)
 {
     const struct learn_options *o = &r->options.learn;
@@ -57,7 +57,8 @@ static void say_learning(const struct run *r)
     const double entries = (double)s->layers * s->heads * s->n * s->n;
     struct text line = {0};
     text_add(&line,
-             "learns %s%s: %" PRIu64 " numbers; price: lambda %g times the sum of %s, at most "
+             "learns %s%s: %" PRIu64
+             " numbers; penalty: lambda %g times the sum of %s, at most "
              "lambda%s H n^2 = %g",
              learn_kind_names[o->kind], o->code ? " (code)" : "", alpha_count(s), o->lambda,
              o->kind == LEARN_P ? "P" : "M", s->per_layer ? " L" : "", o->lambda * entries);
@@ -66,7 +67,7 @@ static void say_learning(const struct run *r)
     if (r->data->length < s->n)
         run_say(r,
                 "samples are shorter than the model's positions: keys beyond them learn from "
-                "the price alone");
+                "the penalty alone");
 }
 
 void run_say_begin(const struct run *r)
