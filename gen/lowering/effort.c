@@ -2,14 +2,14 @@
 #include "gen/lowering/effort.h"
 #include <string.h>
 
-/* Work of a row block beside its entries. */
+/* Adds the work of a row block apart from its entries. */
 static void row_block_count(uint32_t rows, struct effort *ret)
 {
     ret->count[UNIT_ITEM]++;
     ret->count[UNIT_ITEM_ROW] += rows;
 }
 
-/* The loop over keys, if there is one. */
+/* Counts the loop over keys if the item has one. */
 static void loop_count(struct effort *ret)
 {
     ret->count[UNIT_LOOP] = ret->count[UNIT_FULL] + ret->count[UNIT_PARTIAL] > 0;
@@ -23,7 +23,7 @@ static uint32_t count_rows(const u32 bits[ABI_MAX_BLOCK_ROWS / 32])
     return rows;
 }
 
-/* Rows that the item merges, or parts of a cut row; and partial rows that it stores for another launch. */
+/* Counts the rows that the item merges, or parts of a cut row, and the partial rows that it stores for another launch. */
 static void partial_count(const struct plan_pass *t, const struct abi_item *item,
                           struct effort *ret)
 {
@@ -51,7 +51,7 @@ struct effort item_effort(const struct plan_pass *t, const struct abi_item *item
     return e;
 }
 
-/* Work of a draft as this item. An item in front of it has brought the gathers that are kept. */
+/* Work of a draft as this item, if the item before it has gathered the kept groups. */
 static struct effort draft_effort(const struct draft *d, const struct plan_pass *like,
                                   const struct abi_item *item)
 {

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A row block as the lowerings see it. What every owned row sees in whole tiles is held as
-   `solid` ranges, the rest as bits, 32 keys a word, in tiles: [tile][row]. So a band or a triangle
-   costs its edge, not its area. Built from runs; scratch is block_rows x n bits, twice, and is
-   cleared by what was touched. */
+/* A row block as the lowerings see it. Whole tiles that every owned row sees are stored as `solid` ranges, the other
+   entries as bits, 32 keys a word, in tiles: [tile][row]. A band or a triangle has bits only at its edge. The row block
+   is built from runs; its memory is block_rows x n bits, twice, of which only the touched tiles are cleared. */
 #pragma once
 #include "masks/pattern.h"
 #include "templates/abi.h"
@@ -14,10 +13,10 @@ struct row_block {
     uint32_t block_rows; /* rows of a tile: 32 .. ABI_MAX_BLOCK_ROWS */
     bool fragments;      /* set by the owner: tiles are priced by 16 x 8 (fragments.h), ... */
     bool halves;         /* ... by 16 columns; ... */
-    bool lines_alone;    /* ... lines take whatever is open */
+    bool lines_alone;    /* ... lines visit all open entries */
     const u32 *shared;   /* columns that many row blocks gather, ascending: set by the owner */
     uint32_t n_shared;
-    uint32_t row0, rows; /* rows that the row block really has */
+    uint32_t row0, rows; /* rows: fewer than block_rows at the end of a pattern */
     u32 own[ABI_MAX_BLOCK_ROWS / 32];
     uint32_t owned;                      /* number of bits in own */
     uint32_t active[ABI_MAX_BLOCK_ROWS]; /* active keys of each row, owned or not */
@@ -25,13 +24,13 @@ struct row_block {
     bool equal;                          /* every owned row sees exactly the common ranges */
     struct abi_range *common;            /* keys that every owned row sees, ascending */
     struct abi_range *solid; /* the whole tiles in them: bounds are multiples of 32 */
-    uint8_t *solid_open;     /* [n_solid] 0: taken from this draft already */
+    uint8_t *solid_open;     /* [n_solid] 0: a lowering of this draft visits it */
     uint32_t n_common, n_solid;
     u32 *bits;         /* [tiles][block_rows]: owned entries outside of solid */
-    u32 *open;         /* the same, less what lowerings have taken from this draft */
+    u32 *open;         /* the same without the entries that lowerings of this draft visit */
     uint32_t *touched; /* tiles with a bit, ascending */
     uint32_t *count;   /* [n_touched] bits of the tile */
-    uint32_t *starts;  /* [n_touched] of them, those without a neighbour above or upper left */
+    uint32_t *starts;  /* [n_touched] bits without a neighbour above or upper left */
     uint32_t n_touched;
     /* internal */
     uint64_t *touched_map;
@@ -42,14 +41,14 @@ struct row_block {
 struct row_block *row_block_new(uint32_t n, uint32_t block_rows);
 void row_block_destroy(struct row_block *s);
 
-/* Loads rows row0 .. of the pattern whose `own` bit is on; null: all rows that there are. */
+/* Loads rows row0 .. of the pattern whose `own` bit is on; null: all rows. */
 void row_block_load(struct row_block *s, const struct pattern *p, uint32_t row0,
                     const u32 *own);
 
 /* Opens every entry again, for the next draft. */
 void row_block_reopen(struct row_block *s);
 
-/* The row of the pattern that is row r of the row block: the one place that knows. */
+/* Row of the pattern that is row r of the row block. All code uses this function. */
 static inline uint32_t block_row(const struct row_block *s, uint32_t r)
 {
     return s->row0 + r;
@@ -67,6 +66,6 @@ static inline u32 *row_block_tile(const struct row_block *s, u32 *bits, uint32_t
 
 uint32_t row_block_open_cells(const struct row_block *s, uint32_t tile);
 bool row_block_is_open(const struct row_block *s,
-                       uint32_t tile); /* does it have an open entry? */
+                       uint32_t tile); /* true if it has an open entry */
 void row_block_close(struct row_block *s, uint32_t tile);
 uint32_t row_block_solid_tiles(const struct row_block *s);

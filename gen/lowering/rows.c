@@ -6,7 +6,7 @@
 
 extern const struct lowering lowering_rows;
 
-enum { STANDS_OUT = 2 }; /* times the keys of the next row, to be worth trying */
+enum { STANDS_OUT = 2 }; /* a row is tried if it has this many times the keys of the next one */
 
 static void count_row(double keys, double ranges, struct effort *ret)
 {
@@ -29,7 +29,7 @@ void rows_count(const struct row_block *s, uint32_t r, struct effort *ret)
     count_row(s->active[r], (double)(row[1] - row[0]), ret);
 }
 
-/* The most loaded row that is left, and its keys. */
+/* Returns the remaining row with the most keys; *keys is their number. */
 static uint32_t heaviest(const struct row_block *s, const u32 *own, uint32_t *keys)
 {
     uint32_t best = s->rows;

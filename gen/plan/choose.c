@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Which of several whole plans is taken. First row blocks of 64 rows, or of 128 where kernels can do these and they are
-   less work, since what a block brings to its shared memory then serves twice as many rows. */
+/* Chooses among whole plans. First between row blocks of 64 rows and of 128, if kernels can compute these: the columns
+   that a block copies to its shared memory then serve twice as many rows. */
 #include "gen/plan/builder.h"
 #include "gen/plan/internal.h"
 #include "masks/base/memory.h"
@@ -93,8 +93,8 @@ uint32_t plan_choices(const struct mask *m, const struct target *t,
     return p ? portfolio_choices(&problem, p, ret, most) : 0;
 }
 
-/* Describes the tables apart from their items, from the builder's data. Kernels keep as many gathers as the item with
-   most has. */
+/* Describes the tables except their items, from the builder's data. Kernels keep as many gathers as the item with the
+   most of them has. */
 static void describe_tables(const struct plan *p, const struct plan_pass *from,
                             struct plan_pass *ret)
 {

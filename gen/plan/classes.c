@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Residue classes in a plan: an item for every 32 rows or so of each class, the rest in row blocks of
-   neighbours, which merge what the classes' items left; taken where that is cheaper than row blocks alone. */
+/* Residue classes in a plan: an item for each block_rows rows of a class, the other entries in row blocks of neighbours,
+   which merge the partial results of the classes' items. Chosen if that is cheaper than row blocks alone. */
 #include "gen/plan/builder.h"
 #include "gen/plan/internal.h"
 #include <math.h>
@@ -10,7 +10,8 @@ static bool has_entries(const struct pattern *p, uint32_t row)
     return p->row[row] < p->row[row + 1];
 }
 
-/* One item of a class: all its rows, where there is nothing else, or those with an entry. */
+/* Builds one item of a class. If its rows have no other entries, or classes are whole, it owns its rows; otherwise it has
+   the rows with an entry and is split. */
 static void build_class(struct builder *b, const struct plan *p, const struct split *s,
                         uint32_t row0)
 {
@@ -32,7 +33,7 @@ static void build_class(struct builder *b, const struct plan *p, const struct sp
         tables_add_item(b->pass, &b->index, p->block_rows, item, &b->draft[0]);
 }
 
-/* Where classes are whole the rows that take no part are items of their own. */
+/* If classes are whole, rows that are in no class become items of their own. */
 static void add_rows_apart(struct builder *b, const struct split *s)
 {
     for (uint32_t i = 0; i < s->rest->n; i++) {
@@ -47,7 +48,7 @@ static void add_rows_apart(struct builder *b, const struct split *s)
     }
 }
 
-/* Rows of the items from `first` on merge what the classes' items left of them. */
+/* Marks the rows of the items from `first` on that merge a partial result of a class's item. */
 static void mark_merged(struct builder *b, const struct split *s, uint64_t first)
 {
     for (; first < b->pass->n_items; first++) {
@@ -99,7 +100,7 @@ int classes_build(struct builder *b, const struct plan *p, const struct split *s
     return 0;
 }
 
-/* The price of a pattern in row blocks alone, or split. */
+/* Price of a pattern in row blocks alone, or split. */
 static double try_split(struct builder *b, const struct plan *p, const struct pattern *pattern,
                         const struct split *s)
 {
@@ -113,7 +114,8 @@ static double try_split(struct builder *b, const struct plan *p, const struct pa
     return b->total;
 }
 
-/* The row that is a row block by itself, and so a global row, which cannot merge: it stands apart. */
+/* Row that is a row block by itself, and therefore a global row, which cannot merge: it is kept out of the split. n if there
+   is none. */
 static uint32_t odd_row(const struct builder *b, const struct plan *p)
 {
     return builder_can(b, MERGES_LAST) && p->n % p->block_rows == 1 ? p->n - 1 : p->n;
@@ -124,7 +126,7 @@ struct candidate {
     double price;
 };
 
-/* Takes the split in the place of *best if it is cheaper. */
+/* Replaces *best by the split if that is cheaper. */
 static void take_cheaper(struct builder *b, const struct plan *p, const struct pattern *pattern,
                          uint32_t step, bool whole, struct candidate *best)
 {
@@ -163,7 +165,7 @@ double classes_price(struct builder *b, const struct plan *p, const struct patte
     return best.price;
 }
 
-/* The split that is worth having; empty where row blocks alone are as good. */
+/* The best split; empty if row blocks alone are nearly as cheap (LEAST_GAIN). */
 void classes_choose(struct builder *b, const struct plan *p, const struct pattern *pattern,
                     struct split *ret)
 {

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Long global rows would be the last to end. They are cut into parts, a block each, where that is predicted to end
-   sooner, the second launch counted, which merges them. They stand after all other items. */
+/* Long global rows would be the last items to end. They are cut into parts, one for each block, if that is predicted to
+   end sooner, including the second launch, which merges the parts. These items come after all others. */
 #include "gen/plan/builder.h"
 #include "gen/plan/internal.h"
 #include "masks/base/memory.h"
 
-/* A part has about so many keys. */
+/* About the number of keys of a part. */
 enum { KEYS_OF_PART = 512, MOST_PARTS = 64 };
 
 static uint32_t parts_of(const struct pattern *p, uint32_t row)
@@ -24,7 +24,7 @@ void cuts_add_row(struct builder *b, const struct pattern *p, uint32_t row)
         tables_add_row(b->pass, p, row);
 }
 
-/* The longest row and part; and the longest of the items from `first` on. */
+/* Seconds of the longest global row, of its longest part, and of the longest of the items from `first` on. */
 struct longest {
     double row, part, item;
 };

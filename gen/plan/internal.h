@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Between the files of gen/plan. */
+/* Functions that the files of gen/plan share. */
 #pragma once
 #include "gen/plan/plan.h"
 #include "gen/steps/steps.h"
 
-/* Orders every layer's (head, item) pairs. Layers whose heads have the same masks share one list. And
-   lists the items of each head. */
+/* Orders the (head, item) pairs of every layer and lists the items of each head. Layers whose heads have the same masks
+   share one list. */
 void work_build(const struct plan *p, struct plan_pass *pass);
 
-/* Dearer classes first, within a class by head, then item. Where there are split items: heads one
-   by one, of each the split items first; or items that merge last, in a launch of their own. */
+/* By cost class, the dearest first, within a class by head, then item. With split items: head by head, in each the split
+   items first; or the items that merge last, in a launch of their own. */
 enum work_order { WORK_BY_COST, WORK_BY_HEAD, WORK_MERGE_LAST };
 enum work_order work_order(const struct plan *p, const struct plan_pass *pass);
 
@@ -17,7 +17,7 @@ enum work_order work_order(const struct plan *p, const struct plan_pass *pass);
 u32 work_class(u32 cost, u32 largest);
 u32 work_largest(const struct plan_pass *pass, uint64_t first, uint64_t count);
 
-/* The summary of mask `which`, whose items, effort and `alone` are there. The pass is one of p's. */
+/* Fills the summary of mask `which` from its items, effort and `alone`. The pass is one of p's. */
 void summary_fill(const struct plan *p, struct plan_pass *pass, uint32_t which,
                   const struct pattern *pattern);
 
@@ -29,20 +29,21 @@ struct plan_problem {
     const struct mask *mask;
     const struct target *target;
     const struct kernel_config *config; /* with its families; row blocks are tall or not */
-    const struct machine *machine;      /* whose prices are told */
+    const struct machine *machine;      /* its prices are printed */
     bool by_rates;                      /* as in struct plan_options */
-    uint32_t without;                   /* bits of enum family_can that plans make no use of */
+    uint32_t without;                   /* bits of enum family_can that plans do not use */
     struct pattern **
-        transposes; /* [mask patterns], for all plans of the problem, each made by the first; null: none is kept */
+        transposes; /* [mask patterns], made by the first plan, for all plans of the problem; null: not kept */
 };
 /* A plan without tables, or null with *e set. */
 struct plan *plan_empty(const struct plan_problem *problem, struct error *e);
-/* The pairs of a forward and a backward family that may do the passes, as configs; of those with the same plan and price the
-   first. Where `asked` takes a pass, no other family is listed for it. */
+/* Lists the pairs of a forward and a backward family that can compute the passes, as configs; of pairs with the same plan and
+   price only the first. If `asked` computes a pass, no other family is listed for it. */
 enum { PAIRS_MOST = FAMILIES_MOST * FAMILIES_MOST };
 uint32_t families_list(const struct plan_problem *problem, const struct kernel_family *asked,
                        struct kernel_config ret[PAIRS_MOST]);
-/* The cheapest of their plans by the machine's own prices, and its config; null with *e set, also where `asked` takes no pass. */
+/* The cheapest of their plans by the machine's own prices (see LEAST_FAMILY_GAIN), and its config; null with *e set, also if
+   `asked` computes no pass. */
 struct plan *families_choose(const struct plan_problem *problem,
                              const struct kernel_family *asked, struct kernel_config *ret,
                              struct error *e);
@@ -52,16 +53,16 @@ struct plan *plan_of_heights(const struct plan_problem *problem, struct error *e
 struct plan_way {
     const struct machine *prices; /* the problem's own, or those of another row */
     const struct plan *
-        than; /* null, or the plan of its own prices: lines are tried wherever they may be less */
+        than; /* null, or the plan of its own prices: lines are tried wherever they may be cheaper */
 };
-/* A plan that is chosen so and priced by the problem's machine; null with *e set. */
+/* A plan chosen this way and priced by the problem's machine; null with *e set. */
 struct plan *plan_of_way(const struct plan_problem *problem, const struct plan_way *way,
                          struct error *e);
-/* When all items of a pattern are there, and what each lowering would cost alone: what they cost and do. The pass is
-   one of p's; `pattern` is as that sees it, transposed or not. */
+/* Computes cost and effort of all items of a pattern, after the items and the cost of each lowering alone are known. The
+   pass is one of p's; `pattern` is transposed if the pass is. */
 void pass_count(const struct plan *p, struct plan_pass *pass, uint32_t which,
                 const struct pattern *pattern);
-/* When all patterns are there: names the items' kernels and lists their work. */
+/* Names the items' kernels and lists their work, after all patterns are planned. */
 void pass_finish(const struct plan *p, struct plan_pass *pass);
 /* Copies the kernel features that the plan needs to its config. */
 void plan_note_config(struct plan *p, const struct kernel_config *c);
@@ -69,7 +70,7 @@ void plan_note_config(struct plan *p, const struct kernel_config *c);
 /* `own`, which is the plan of the problem's own prices, with the best tables that prices of several rows choose. */
 struct plan *portfolio_build(const struct plan_problem *problem, struct plan *own,
                              const struct plan_options *o);
-/* The pairs of these tables that differ, as plan_choices() has them. Destroys `own`. */
+/* Lists the pairs of these tables that differ, for plan_choices(). Destroys `own`. */
 uint32_t portfolio_choices(const struct plan_problem *problem, struct plan *own,
                            struct plan_choice *ret, uint32_t most);
 /* A plan whose row blocks come from those of several plans for the problem, each from the cheapest by the first
@@ -87,28 +88,28 @@ double predict_every_tile(const struct plan *p, bool backward, uint32_t layer, u
 
 /* Sequences that fill a GPU; 1 on a CPU. */
 uint32_t plan_full_batch(const struct plan *p);
-/* Where kernels read steps (plan_steps.c): makes the steps of each pass by the shape with the least predicted time, and tells
-   the summaries what these take. */
+/* If kernels read steps (plan_steps.c): makes the steps of each pass for the shape with the least predicted time, and adds
+   their times to the summaries. */
 void plan_add_steps(struct plan *p);
 bool plan_reads_steps(const struct plan *p);
 struct step_launch plan_step_launch(const struct plan *p, enum machine_pass pass,
                                     uint32_t batch);
-/* Seconds of a pass over a layer; of a launch of so many heads of one mask, and of a dense mask. */
+/* Seconds of a pass over a layer; of a launch of `heads` heads of one mask, and of a dense mask. */
 double predict_steps(const struct plan *p, enum machine_pass pass, uint32_t layer,
                      uint32_t batch);
 double predict_steps_mask(const struct plan *p, bool backward, uint32_t which, double heads);
 double predict_steps_dense(const struct plan *p, bool backward, double heads);
-/* The same where every tile of the layer's masks is visited, those with inactive entries under a pattern. */
+/* The same if every tile of the layer's masks is visited, those with inactive entries under a pattern. */
 double predict_steps_every_tile(const struct plan *p, bool backward, uint32_t layer,
                                 double heads);
 
-/* Threads of a CPU, as asked for; blocks of a GPU. */
+/* `threads` on a CPU; on a GPU the machine's workers, half as many for tall row blocks. At least 1. */
 uint32_t predict_workers(const struct plan *p, uint32_t threads);
 
-/* A launch right after another, over the first. */
+/* Fixed time of a launch right after another, relative to the first one's. */
 #define MERGE_LAUNCH 0.5
 
-/* FLOP of the least backward pass over those of the forward: 5 products for 2. */
+/* FLOP of the shortest backward pass relative to the forward pass: 5 products and 2. */
 #define BACKWARD_FLOOR 2.5
 
 /* Effort of packing operands, once a head, for a plan of these kinds. */

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Global rows a stride apart (over keys: the columns that Fixed shares), whatever stands between. Rows that see the same
-   keys are together an item of ranges, a product. Where kernels skip fragments, rows that see different keys are an item
-   of gathered columns with patterns: Fixed's summary keys are seen by ever fewer queries. Either is taken where it is cheaper
-   than each row by itself. */
+/* Joins global rows a stride apart (in the transposed plan: the summary keys of Fixed); other rows may be in between. Rows
+   that see the same keys become an item of ranges, a product. If kernels skip fragments, rows that see different keys become
+   an item of gathered columns with patterns: fewer and fewer queries see the summary keys of Fixed. A joined item is chosen
+   if it is cheaper than its rows alone. */
 #include "gen/lowering/lowering.h"
 #include "gen/plan/builder.h"
 #include "gen/plan/internal.h"
@@ -10,8 +10,9 @@
 #include <string.h>
 
 enum {
-    LEAST = 4,      /* rows: a product has so many at least, of which the others are idle */
-    FURTHEST = 256, /* rows from one to the next: the longest step of Fixed up to n = 65536 */
+    LEAST = 4, /* rows of an item: a product computes at least this many, used or not */
+    FURTHEST =
+        256, /* distance of two neighbouring rows: the longest step of Fixed up to n = 65536 */
 };
 
 static bool see_the_same(const struct pattern *p, uint32_t a, uint32_t b)
@@ -21,7 +22,7 @@ static bool see_the_same(const struct pattern *p, uint32_t a, uint32_t b)
            !memcmp(p->run + p->row[a], p->run + p->row[b], runs * sizeof *p->run);
 }
 
-/* The next of the waiting rows that sees what row `at` sees; others may stand between. 0: there is none near. */
+/* Next waiting row that sees the same keys as row `at`; others may be in between. 0: none within FURTHEST rows. */
 static uint64_t find_next(const struct builder *b, uint64_t at)
 {
     const struct global_row *r = b->global_rows;
@@ -31,7 +32,7 @@ static uint64_t find_next(const struct builder *b, uint64_t at)
     return 0;
 }
 
-/* The waiting rows from `first` on that see the same, a step apart: which they are and how many. */
+/* Lists the waiting rows from `first` on that see the same keys and are one step apart. Returns their number. */
 static uint32_t find_alike(const struct builder *b, const struct plan *p, uint64_t first,
                            uint64_t *ret)
 {
@@ -47,7 +48,7 @@ static uint32_t find_alike(const struct builder *b, const struct plan *p, uint64
     return count;
 }
 
-/* Builds the item's ranges, those of its first row, in b->draft[0]. True if that is cheaper than rows by themselves. */
+/* Builds the item's ranges, those of its first row, in b->draft[0]. True if the item is cheaper than its rows alone. */
 static bool build_draft(struct builder *b, const struct pattern *p, const struct abi_item *item)
 {
     struct draft *d = &b->draft[0];
@@ -62,7 +63,7 @@ static bool build_draft(struct builder *b, const struct pattern *p, const struct
     return item->rows * row_price(&b->price, keys, (double)d->n_ranges) > d->cost;
 }
 
-/* Row `first` and those like it as one item, if that is cheaper. They wait no longer. */
+/* Joins row `first` and those like it to one item if that is cheaper. They are then no longer waiting. */
 static bool join(struct builder *b, const struct plan *p, uint64_t first)
 {
     const struct global_row *r = b->global_rows + first;
@@ -97,12 +98,13 @@ void joins_build(struct builder *b, const struct plan *p)
 
 enum {
     STANDS_OUT =
-        4, /* times the keys of the middle row: rows that are expected to leave their row block */
-    STEPS_TRIED = 4, /* from a row to the next ones that wait */
-    FAILURES = 16,   /* of a pattern: its rows are not a stride apart, or share too little */
+        4, /* times the keys of the middle row: such rows are expected to leave their row block */
+    STEPS_TRIED = 4, /* from a row to the next waiting ones */
+    FAILURES =
+        16, /* give up a pattern after this many: its rows are not a stride apart, or share too little */
 };
 
-/* Rows a step apart that wait, from one of them on. */
+/* Waiting rows a step apart. */
 struct chain {
     uint32_t rows, step;
     uint64_t at[ABI_MAX_BLOCK_ROWS]; /* places in b->global_rows */
@@ -140,7 +142,8 @@ static void find_longest_chain(const struct builder *b, uint64_t first, uint32_t
     }
 }
 
-/* Seconds of the rows, each by itself; what row blocks were told (b->joined) in place of it where `expected`. */
+/* Seconds of the rows as items of their own; with `expected`, the expected shares of joined items (b->joined) where there are
+   any. */
 static double price_rows(const struct builder *b, const struct chain *c, bool expected)
 {
     double sum = 0;
@@ -180,8 +183,8 @@ static void leave(struct builder *b, const struct chain *c)
         b->global_rows[c->at[i]].pattern = NULL;
 }
 
-/* Rows of a chain as one item, if that is cheaper and takes no longer than a worker's share of a launch that fills the GPU.
-   They wait no longer. */
+/* Joins the rows of a chain to one item if that is cheaper and not longer than a worker's share of a launch that fills the
+   GPU. They are then no longer waiting. */
 static bool join_chain(struct builder *b, const struct plan *p, const struct chain *c)
 {
     const double alone = price_rows(b, c, false), expected = price_rows(b, c, true);
@@ -197,7 +200,7 @@ static bool join_chain(struct builder *b, const struct plan *p, const struct cha
     return true;
 }
 
-/* Tells row blocks what each row of the chain costs, if they are cheaper together. */
+/* Sets the price of each row of the chain for row blocks (b->joined) if the rows are cheaper together. */
 static bool expect_chain(struct builder *b, const struct plan *p, const struct chain *c)
 {
     draft_chain(b, p, c);

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Time of a whole launch over every head and sequence. The worker that is free first takes the longest item left, as
-   in the runtime. */
+/* Time of a whole launch over every head and sequence. The worker that is free first gets the next item of the work list,
+   as in the runtime. */
 #include "gen/plan/internal.h"
 #include "masks/base/memory.h"
 #include <math.h>
 #include <stdlib.h>
 
-/* Above this many items the loads of the workers are equal enough: the mean is the prediction. */
+/* Above this many items the loads of the workers are nearly equal: the mean is the prediction. */
 enum { EXACT_ITEMS = 1 << 17 };
 
 struct load {
@@ -66,7 +66,7 @@ static double span(const struct plan_pass *t, uint32_t layer, uint32_t batch, ui
     return span_of(t, part[0], merge, batch, workers) + span_of(t, merge, end, batch, workers);
 }
 
-/* The block of a tall row block takes the place of two. */
+/* Workers of a launch. The block of a tall row block needs the resources of two. */
 uint32_t predict_workers(const struct plan *p, uint32_t threads)
 {
     uint32_t most = p->config.tall ? p->machine->workers / 2 : p->machine->workers;
@@ -89,10 +89,10 @@ static struct load_share share_of(const struct plan *p, enum machine_pass pass,
     return (struct load_share){at_once, (double)at_once / workers};
 }
 
-/* One pass of a launch: which plan it goes over, and its tensors. */
+/* Data of one pass of a launch. */
 static const struct {
-    uint32_t tensors, packed; /* that it reads or writes; operands packed for it */
-    uint32_t bias;            /* times that it goes over a bias, or over its gradient */
+    uint32_t tensors, packed; /* tensors read or written; operands packed for it */
+    uint32_t bias;            /* passes over a bias or its gradient */
 } passes[PASSES] = {
     [PASS_FORWARD] = {4, 2, 1},
     [PASS_DQ] = {6, 3, 3},
@@ -128,7 +128,7 @@ static double layer_seconds(const struct plan *p, enum machine_pass pass, uint32
 }
 
 /* Bytes of a bias, once a launch: its entries stay in cache from one sequence to the next. `share` is the part of n x n
-   that the plan visits. The gradient is cleared first, all of it: two more passes over its bytes. */
+   that the plan visits. The whole gradient is cleared first: two more passes over its bytes. */
 static double bias_bytes(const struct plan *p, enum machine_pass pass, double share)
 {
     double all = p->config.request.bias ? sizeof(float) * (double)p->heads * p->n * p->n : 0;
@@ -143,7 +143,7 @@ static double visited(const struct plan *p, const struct effort *e, double heads
     return fmin(1, entries / (heads * p->n * p->n));
 }
 
-/* Bytes that all heads together move from and to memory: on a CPU those that the cache lacks. No kernel of CUDA packs. */
+/* Bytes that all heads together move from and to memory: on a CPU those that are not in the cache. CUDA kernels pack nothing. */
 static double tiled_bytes(const struct plan *p, enum machine_pass pass, double heads,
                           uint32_t workers, bool packs, double share)
 {
@@ -225,7 +225,7 @@ static bool is_backward(const struct plan *p, bool backward)
     return backward && p->config.request.backward;
 }
 
-/* On a GPU dX takes launches of its own: tiles, sums over chunks, sums along diagonals. */
+/* Seconds of the launches for dX on a GPU: tiles, sums over chunks, sums along diagonals. */
 static double bias_launches(const struct plan *p)
 {
     return p->config.request.bias
@@ -243,7 +243,7 @@ static double model(const struct plan *p, bool backward, uint32_t layer, uint32_
            predict_pass(p, PASS_DKV, layer, batch, threads) + bias_launches(p);
 }
 
-/* The model may predict less than the roofline for a very sparse plan: the roofline holds. */
+/* Seconds of a pass, at least the roofline's: for a very sparse plan the model alone may predict less. */
 double plan_predict(const struct plan *p, bool backward, uint32_t layer, uint32_t batch,
                     uint32_t threads)
 {
@@ -252,14 +252,14 @@ double plan_predict(const struct plan *p, bool backward, uint32_t layer, uint32_
     return modelled > floor ? modelled : floor;
 }
 
-/* Row blocks of equal price go in rounds, one to each worker. */
+/* Seconds of row blocks of equal price, in rounds of one for each worker. */
 static double rounds(const struct plan *p, double head, double heads, struct load_share x)
 {
     double row_blocks = ceil((double)p->n / p->block_rows);
     return ceil(row_blocks * heads / x.at_once) * x.time * head / row_blocks;
 }
 
-/* A launch of `heads` heads that take `seconds[pass]` each on one worker. */
+/* Seconds of a launch of `heads` heads that need `seconds[pass]` each on one worker. */
 static double even_launch(const struct plan *p, bool backward, const double seconds[PASSES],
                           double heads, uint32_t threads)
 {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* One row block goes to tables of its own, which are emptied for the next. */
+/* Prices one row block at a time, in tables that are emptied for the next one. */
 #include "gen/plan/row_price.h"
 #include "gen/plan/builder.h"
 #include "gen/plan/internal.h"
@@ -15,7 +15,7 @@ struct side {
 };
 
 struct row_pricer {
-    struct plan *plan; /* of the empty mask: shape, prices and what kernels can do */
+    struct plan *plan; /* of the empty mask: shape, prices and abilities of kernels */
     struct side side[2];
 };
 
@@ -103,7 +103,8 @@ static struct effort build(struct row_pricer *x, struct side *s, const struct pa
     return sum;
 }
 
-/* dK and dV: what entries add to row blocks of keys, whose own price is others' as well. */
+/* Effort that the entries add to row blocks of keys (dK and dV), without the fixed work of these row blocks, which other
+   entries share. */
 static struct effort build_transposed(struct row_pricer *x, const struct pattern *p)
 {
     struct pattern *t = pattern_transpose(p, NULL);
@@ -171,7 +172,7 @@ double row_pricer_pack(const struct row_pricer *x, bool training)
     return sum;
 }
 
-/* Where decoded entries go: to whole halves of tiles, to gathered columns. */
+/* Receiver of decoded entries, widened to whole halves of tiles and to gathered columns. */
 struct painter {
     const struct row_pricer *x;
     uint64_t *words;
@@ -185,7 +186,7 @@ static void paint(const struct painter *p, uint32_t r, uint32_t begin, uint32_t 
         p->words[r * p->stride + j / 64] |= (uint64_t)1 << (j % 64);
 }
 
-/* Which columns of the tile some row sees, widened to what kernels compute together. */
+/* Columns of the tile that some row sees, widened to those that kernels compute together. */
 static u32 widen(const struct plan_pass *t, const u32 *word, uint32_t rows)
 {
     u32 any = word ? 0 : ~(u32)0;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Between the files of gen/snap. */
+/* Types and functions that the files of gen/snap share. */
 #pragma once
 #include "gen/plan/row_price.h"
 #include "gen/snap/snap.h"
@@ -29,14 +29,14 @@ static inline bool cells_test(const struct block *b, const uint64_t *words, uint
 
 void cells_columns(const struct block *b, uint64_t *words, uint32_t begin, uint32_t end);
 void cells_row(const struct block *b, uint64_t *words, uint32_t r);
-/* The diagonal of keys row0 + r + offset, as far as there are such keys. */
+/* Sets the diagonal of keys row0 + r + offset, within the mask. */
 void cells_diagonal(const struct block *b, uint64_t *words, int64_t offset);
 double cells_value(const struct block *b, const uint64_t *words);
-/* The most important key of a row; of equal ones the last, as --keep has it. */
+/* The most important key of a row; of equal ones the last, as for --keep. */
 uint32_t row_most(const float *value, uint32_t n);
-/* Rows without a key get that one. */
+/* Adds row_most() to each row without a key. */
 void cells_keep_rows(const struct block *b, uint64_t *words);
-/* A pattern of length n with these entries alone. */
+/* A pattern of length n with only these entries. */
 struct pattern *cells_pattern(const struct block *b, const uint64_t *words);
 
 /* Price and value of a candidate of a row block. */
@@ -50,11 +50,11 @@ struct points {
     uint32_t count, capacity;
 };
 void points_finish(struct points *p);
-/* Keeps the concave hull: ascending in price and value, falling in value over price; the cheapest stands first. */
+/* Keeps the concave hull: ascending in price and value, falling in value over price; the cheapest comes first. */
 void points_hull(struct points *p);
 
-/* The candidates of a row block, as plans take them and as plans of lines alone would, which pack no operands: none
-   where there can be no such plan. */
+/* Candidates of a row block: for any plan, and for plans of lines alone, which pack no operands (none if such a plan is
+   impossible). */
 struct candidates {
     struct points any, lines;
 };
@@ -66,14 +66,14 @@ struct pricer {
     bool training, keep_rows;
 };
 
-/* The point of these cells, and of the same with what is executed anyway, where that is more. */
+/* Adds the point of these cells, and another with all entries that are executed anyway if these are more. */
 void price_add_points(const struct pricer *x, const struct block *b, const uint64_t *words,
                       struct candidates *ret);
 
 /* All candidates of a row block, priced. */
 void candidates_list(const struct pricer *x, const struct block *b, struct candidates *ret);
 
-/* The whole importance, cut into row blocks, and the time that masks take. */
+/* A search over masks of an importance that is cut into row blocks. */
 struct search {
     const struct importance *p;
     const struct snap_request *r;
@@ -96,11 +96,11 @@ struct path {
     void *data; /* of the kind */
 };
 
-/* The last mask of the path within `seconds`, or the first that retains r->retain; ret->mask is null where there is
-   none. What is kept never falls as seconds rise: the same masks are looked at, in the order of bisection. */
+/* The last mask of the path within `seconds`, or the first that retains r->retain; ret->mask is null if there is none.
+   More seconds never retain less: bisection looks at the same masks. */
 int path_solve(const struct path *path, double seconds, struct snap_mask *ret, struct error *e);
 
-/* Rivals: *ret lives until rival_finish. */
+/* Alternatives to snap's own mask. *ret lives until rival_finish(). */
 void rival_begin(const struct search *x, enum snap_kind kind, struct path *ret);
 void rival_finish(struct path *path);
 

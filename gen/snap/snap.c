@@ -83,8 +83,7 @@ double search_predict(const struct search *x, const struct mask *m, struct error
     struct mask *more = x->repeat > 1 ? mask_repeat_heads(m, x->repeat, e) : NULL;
     if (x->repeat > 1 && !more)
         return -1;
-    const struct plan_options plain = {.plain =
-                                           true}; /* as row blocks are priced; and no dearer */
+    const struct plan_options plain = {.plain = true}; /* as row blocks are priced */
     struct plan *p =
         plan_build(more ? more : m, x->r->target, &x->kernel, x->r->machine, &plain, e);
     double seconds = p ? sum_layers(x, p) : -1;
@@ -93,7 +92,7 @@ double search_predict(const struct search *x, const struct mask *m, struct error
     return seconds;
 }
 
-/* The mask with everything on, or with nothing. */
+/* The mask with all entries or none. */
 static struct mask *uniform_mask(const struct importance *p, bool on)
 {
     struct pattern *all = pattern_new(p->n);
@@ -192,7 +191,7 @@ static int check(const struct importance *p, const struct snap_request *r, struc
     return importance_check(p, "snap", e);
 }
 
-/* Masks of one kind; its share of the work that is left begins at `done`. */
+/* Finds the best mask of one kind. */
 static int solve_kind(const struct search *x, const struct path *path, enum snap_kind kind,
                       double seconds, struct snap_result *ret, struct error *e)
 {
@@ -214,7 +213,7 @@ static int solve_rivals(const struct search *x, double seconds, struct snap_resu
     return failed;
 }
 
-/* Seconds of the row blocks that a time leaves: without launches, all workers busy. */
+/* Seconds that are left for row blocks: without launches, with all workers busy. */
 static double row_block_seconds(const struct search *x, double seconds)
 {
     uint32_t threads = x->r->threads ? x->r->threads : 1, batch = x->r->batch ? x->r->batch : 1;
@@ -236,7 +235,7 @@ static bool is_better(const struct snap_request *r, const struct snap_mask *a,
            (a->retained == b->retained && a->predicted < b->predicted);
 }
 
-/* Snap's own mask, of these hulls, if it is better than what there is. */
+/* Replaces snap's own mask by that of these hulls if it is better. */
 static int solve_hulls(const struct search *x, const struct path *path, double seconds,
                        struct snap_result *ret, struct error *e)
 {
@@ -258,7 +257,7 @@ static void choose_best(const struct search *x, struct snap_result *ret)
             ret->best = ret->kind[k];
 }
 
-/* Packed operands are paid for by all heads; `pack`: seconds of one. */
+/* Finds masks of all kinds. `pack`: seconds of packing one head's operands, which all heads need. */
 static int solve(const struct search *x, const struct hulls *h, double pack, double seconds,
                  struct snap_result *ret, struct error *e)
 {

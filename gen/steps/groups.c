@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The union of the columns that the row blocks of a group visit, as slots. Row blocks share the live columns of a slot: one
-   that sees fewer of them has a pattern there. */
+/* Makes slots of the union of the columns that the row blocks of a group visit. Row blocks share the live columns of a slot;
+   one that sees fewer of them has a pattern there. */
 #include "gen/steps/internal.h"
 #include "masks/base/memory.h"
 #include <string.h>
 
-/* A pattern of the item's own rows, each with these columns. */
+/* Adds a pattern in which each of the item's own rows has these columns. */
 static u32 uniform_pattern(struct step_builder *b, const struct abi_item *item, u32 live)
 {
     u32 word[STEP_ROWS] = {0};
@@ -14,7 +14,7 @@ static u32 uniform_pattern(struct step_builder *b, const struct abi_item *item, 
     return pattern_intern(b->source->pass, &b->index, word, STEP_ROWS);
 }
 
-/* The tile from the lists of all row blocks, whose places in `at` go on past it. */
+/* The slot of a tile from the lists of all row blocks; their places in `at` move past it. */
 static struct slot merge_tile(struct step_builder *b, const struct abi_group *g, u32 tile,
                               uint64_t *at)
 {
@@ -39,7 +39,7 @@ static struct slot merge_tile(struct step_builder *b, const struct abi_group *g,
     return s;
 }
 
-/* The first tile that some row block has not had yet, or UINT32_MAX. */
+/* First tile that is still in the list of some row block, or UINT32_MAX. */
 static u32 next_tile(const struct step_builder *b, const uint64_t *at)
 {
     u32 first = UINT32_MAX;
@@ -54,7 +54,7 @@ static void add_slot(struct slot_list *list, struct slot s)
     *MEMORY_PUSH(list->slot, list->count, list->capacity) = s;
 }
 
-/* The slot of the same gathered columns, from `first` on, that row block k has no part in; or null. */
+/* Slot from `first` on with the same gathered columns that row block k does not use yet; or null. */
 static struct slot *find_gather(const struct step_builder *b, uint64_t first, u32 k,
                                 const struct abi_gather *g, u32 live)
 {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Steps as people and programs read them: what a sequence of the first layer has, in all its heads. */
+/* Prints steps as text and JSON: those of one sequence in all heads of the first layer. */
 #include "gen/steps/steps.h"
 #include <inttypes.h>
 

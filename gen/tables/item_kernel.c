@@ -10,7 +10,7 @@ const char *const item_kernel_names[ABI_ITEM_KERNELS] = {
     [ABI_MATRIX_ROW_KERNEL] = "matrix_row",
 };
 
-/* All of the item is one piece of this kind, and all of its rows are the item's. */
+/* True if the item is one piece of this kind and neither splits nor merges rows. */
 static bool is_all(const struct plan_pass *t, const struct abi_item *item,
                    enum abi_piece_kind kind)
 {
@@ -48,8 +48,8 @@ bool item_kernel_fits(const struct item_kernels *k, u32 kernel, const struct pla
     }
 }
 
-/* Do diagonals cover enough of the rows that are taken with theirs? Where they are scattered the row-block kernel,
-   which goes row by row, is as fast. */
+/* True if diagonals cover enough of the rows that are computed together with theirs. If they are scattered, the row-block
+   kernel, which goes row by row, is as fast. */
 static bool is_dense(const struct abi_line *line, u32 lines, u32 together)
 {
     uint64_t rows = 0, taken = 0;
