@@ -27,7 +27,7 @@ struct npy {
     uint32_t rank;
     uint64_t shape[NPY_MAX_RANK];
     bool fortran;
-    const uint8_t *data; /* into the bytes handed in; not aligned */
+    const uint8_t *data; /* into the caller's bytes; not aligned */
     uint64_t count;      /* elements */
 };
 
@@ -39,11 +39,11 @@ int npy_parse(const uint8_t *bytes, uint64_t size, const char *path, struct npy 
 int npy_parse_any(const uint8_t *bytes, uint64_t size, const char *path, struct npy *ret,
                   struct error *e);
 
-/* Bytes of the header, magic included; 0 where the `size` first bytes do not say (12 do) or are no .npy. */
+/* Bytes of the header, magic included; 0 if `size` is too small to tell (12 bytes suffice) or the bytes are no .npy. */
 uint64_t npy_header_bytes(const uint8_t *bytes, uint64_t size);
 
-/* Element at a flat C-order index, converted; Fortran order is undone by the caller through
-   npy_index. Integers beyond 2^53 lose digits as doubles do. */
+/* Element at a storage index, converted to double; npy_index() gives the index of a position in either order. Integers
+   beyond 2^53 lose digits. */
 double npy_get(const struct npy *a, uint64_t storage_index);
 uint64_t npy_index(const struct npy *a,
                    const uint64_t *position); /* position[rank] -> storage index */

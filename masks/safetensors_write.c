@@ -22,7 +22,7 @@ void safetensors_add(struct safetensors *s, const char *name, const char *dtype,
     }
 }
 
-/* The tensors in the order of the file: descending element size, then as given. */
+/* The tensors in the order of the file: by descending element size, then in the caller's order. */
 static uint32_t *file_order(const struct safetensors *s)
 {
     uint32_t *order = memory_new(s->n_tensors, sizeof *order), n = 0;

@@ -8,7 +8,7 @@
 
 #define MAX_BYTES (UINT64_C(1) << 33)
 
-/* The shape of the smallest rank; returns the rank, 0 with *e set where it is too much to write. */
+/* The shape of the smallest rank. Returns the rank, 0 with *e set if the file would be too large. */
 static uint32_t shape(const struct mask *m, const char *path, uint64_t ret[4], struct error *e)
 {
     const uint64_t full[4] = {m->layers, m->heads, m->n, m->n};
@@ -25,7 +25,7 @@ static uint32_t shape(const struct mask *m, const char *path, uint64_t ret[4], s
     return rank;
 }
 
-/* bytes[L * H * n * n] are zero. */
+/* Sets the active entries in bytes[L * H * n * n], which are zero before. */
 static void fill(const struct mask *m, uint8_t *bytes)
 {
     for (uint32_t l = 0; l < m->layers; l++) {

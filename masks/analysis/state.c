@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* One line for each distinct pattern and each set of heads in which it stands; layers are named
-   only where they differ. */
+/* Writes one line for each distinct pattern and each set of heads that have it; layers are named only if they differ. */
 #include "masks/analysis/state.h"
 #include "masks/analysis/analysis.h"
 #include "masks/base/memory.h"
@@ -19,7 +18,7 @@ static void add_head_lines(const struct mask *m, uint32_t pattern, const char *e
     places_destroy(place, n_places);
 }
 
-/* The expression of one pattern; null with *e set where there is none. */
+/* The expression of one pattern; null with *e set if the language cannot state it. */
 static char *state_pattern(const struct mask *m, uint32_t pattern, struct error *e)
 {
     struct analysis *a = analysis_run(m->pattern[pattern]);

@@ -28,7 +28,7 @@ static bool is_word(char c)
            c == '-' || c == '+';
 }
 
-/* The next byte that is no space, or 0 at the end. */
+/* Skips white space and returns the next byte, or 0 at the end. */
 static char peek(struct parser *p)
 {
     while (p->at < p->end &&
@@ -37,7 +37,7 @@ static char peek(struct parser *p)
     return p->at < p->end ? *p->at : 0;
 }
 
-/* "WHAT near 'TOKEN'"; always false. */
+/* Sets the error "WHAT near 'TOKEN'" and returns false. */
 static bool fail(struct parser *p, const char *what)
 {
     int length = 1;
@@ -125,7 +125,7 @@ static bool read_escape(struct parser *p, struct text *out)
     return true;
 }
 
-/* Bytes of the UTF-8 sequence at `s`, of which `left` are there; 0: it is none. */
+/* Length of the UTF-8 sequence at `s`, where `left` bytes are left; 0 if it is invalid. */
 static size_t utf8_length(const char *s, size_t left)
 {
     static const uint32_t least[] = {0, 0, 0x80, 0x800, 0x10000};
@@ -143,7 +143,7 @@ static size_t utf8_length(const char *s, size_t left)
     return point >= least[n] && point <= 0x10ffff && !surrogate ? n : 0;
 }
 
-/* The rest of a text whose first quote was taken. Null where it is none. */
+/* Reads the rest of a string after its first quote. Null if it is invalid. */
 static char *read_text(struct parser *p)
 {
     struct text out = {0};
@@ -172,7 +172,7 @@ static char *read_text(struct parser *p)
 
 /* ---- numbers ---- */
 
-/* The end of one digit or more at `at`, or null. */
+/* End of one or more digits at `at`, or null. */
 static const char *skip_digits(const char *at, const char *end)
 {
     const char *first = at;
@@ -181,7 +181,7 @@ static const char *skip_digits(const char *at, const char *end)
     return at == first ? NULL : at;
 }
 
-/* The end of the number at `at`, or null; says whether it is whole. */
+/* End of the number at `at`, or null. Sets *whole if it has no point and no exponent. */
 static const char *number_end(const char *at, const char *end, bool *whole)
 {
     const char *digits = at + (at < end && *at == '-');
@@ -201,7 +201,7 @@ static const char *number_end(const char *at, const char *end, bool *whole)
     return at;
 }
 
-/* The decimal point is a point in every locale of the program. */
+/* Reads a number with a decimal point in every locale of the program. */
 static double read_real(const char *text)
 {
     locale_t plain = newlocale(LC_NUMERIC_MASK, "C", (locale_t)0);
@@ -266,7 +266,7 @@ static bool read_member(struct parser *p, struct datum *v)
     return accept(p, ':') ? read_value(p, v) : fail(p, "':' expected");
 }
 
-/* Children up to `close`, whose opening was taken. */
+/* Reads children up to `close`, after the opening bracket. */
 static bool read_children(struct parser *p, struct datum *v, char close)
 {
     struct datum **last = &v->first;

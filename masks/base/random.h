@@ -21,17 +21,17 @@ struct draws draws_begin(uint64_t seed, enum random_stream stream, uint32_t row,
 uint64_t draws_next(struct draws *d);
 uint32_t draws_below(struct draws *d, uint32_t n); /* floor(draw * n / 2^64) */
 
-/* Gaps between hits of probability p, 0 < p <= 1/2. survive[k] is (1 - p)^(2^k) in units of
-   2^-64, cut. */
+/* Gaps between hits of probability p, 0 < p <= 1/2. survive[k] is (1 - p)^(2^k) in units of 2^-64, rounded down. */
 enum { GAPS_STEPS = 21 };
 struct gaps {
     uint64_t survive[GAPS_STEPS];
     uint32_t steps; /* survive[steps ..] is zero */
-    int64_t part;   /* keys that share a sequence of draws: about 64 hits, a power of two */
+    int64_t
+        part; /* keys that share a sequence of draws: the least power of two with 64 expected hits */
 };
 struct gaps gaps_new(double p);
 
-/* The greatest g < 2^21 with draw < (1 - p)^g, powers multiplied from the highest down and cut. */
+/* The greatest g < 2^21 with draw < (1 - p)^g; powers are multiplied from the highest down and rounded down. */
 uint32_t gaps_draw(const struct gaps *g, struct draws *d);
 
 /* The first k distinct values below n of the sequence, sorted, in ret[k]; for k <= n / 2, so that

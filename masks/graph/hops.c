@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Breadth-first search from each query; what it reached is a row of bits. */
+/* Breadth-first search from each query; the reached nodes are a row of bits. */
 #include "masks/base/memory.h"
 #include "masks/graph/graph.h"
 #include <stdlib.h>
@@ -8,7 +8,7 @@
 struct search {
     const struct pattern *graph;
     uint64_t *bits;    /* [n / 64, rounded up] */
-    uint32_t *reached; /* [n]: in the order of their distance */
+    uint32_t *reached; /* [n], in the order of distance */
     uint32_t count;
 };
 

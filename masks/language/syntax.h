@@ -11,7 +11,7 @@ enum { EXPRESSION_MAX_DEPTH = 100 };
 enum argument_kind { ARGUMENT_NUMBER, ARGUMENT_RANGE, ARGUMENT_STRING, ARGUMENT_LIST };
 
 struct argument {
-    uint32_t at;             /* where errors about it point */
+    uint32_t at;             /* place of the argument, for errors */
     char name[WORD_MAX + 1]; /* "" without "name =" */
     enum argument_kind kind;
     bool whole;          /* a number without point or exponent: in first */
@@ -35,7 +35,7 @@ struct node {
 
     /* NODE_CALL */
     const struct primitive *primitive;
-    const char *word; /* what the user wrote: the primitive or what it is the definition of */
+    const char *word; /* the user's word: the primitive, or the word that it defines */
     struct argument *argument;
     uint32_t n_arguments;
     struct call *call; /* after prepare */
@@ -44,9 +44,9 @@ struct node {
     uint64_t cost;          /* runs produced so far */
 };
 
-void node_destroy(struct node *n); /* null is fine */
+void node_destroy(struct node *n); /* accepts null */
 
-/* Parses one expression from token *next on and moves *next behind it; null with *e set. */
+/* Parses one expression from token *next on and moves *next past it; null with *e set. */
 struct node *expression_parse(const struct script *s, uint32_t *next, struct error *e);
 
 /* A whole number without sign at token *next, for the header statements; -1 with *e set. */

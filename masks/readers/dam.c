@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The mask of a differentiable attention mask's parameters: what is active without noise. */
+/* The mask of a differentiable attention mask's parameters: the entries that are active without noise. */
 #include "masks/base/memory.h"
 #include "masks/readers/dam_array.h"
 #include <stdlib.h>
 
-/* Maximal runs of a row of n keys. */
+/* Adds the maximal runs of a row of n keys. False if they do not fit. */
 static bool add_row(struct pattern *p, const struct dam_array *d, uint32_t i,
                     const double *logit)
 {
@@ -18,7 +18,7 @@ static bool add_row(struct pattern *p, const struct dam_array *d, uint32_t i,
     return fits;
 }
 
-/* The head at this place: layers after one another. */
+/* Reads the head at this index; the heads of a layer are neighbours. */
 static struct pattern *read_head(const struct dam_array *d, uint32_t at, struct error *e)
 {
     double *logit = memory_new(d->n, sizeof *logit);
