@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Three readers behind one table. What a build leaves out is refused by name. */
+/* A table of three readers: plain, gzip, zstd. A file whose reader is missing from the build is refused by name. */
 #include "model/data/stream.h"
 #include "masks/base/memory.h"
 #include <errno.h>
@@ -18,7 +18,7 @@ enum { PACKED_BYTES = 128 << 10 };
 
 struct kind {
     const char *suffix,
-        *library; /* null: nothing to unpack; the library where the build lacks it */
+        *library; /* the library that the build lacks; null: the reader is built, or none is needed */
     int (*begin)(struct byte_stream *s, struct error *e);
     int64_t (*read)(struct byte_stream *s, void *ret, size_t size, struct error *e);
     void (*finish)(struct byte_stream *s);
@@ -29,9 +29,9 @@ struct byte_stream {
     const struct kind *kind;
     FILE *file;
     uint64_t taken;
-    uint8_t *packed; /* [PACKED_BYTES] that were read and not unpacked yet: at .. end */
+    uint8_t *packed; /* [PACKED_BYTES]: at .. end are read and not unpacked yet */
     size_t at, end;
-    bool in_frame; /* the end of the file is not the end of the packed bytes */
+    bool in_frame; /* the packed bytes are incomplete: the file must not end here */
 #if MASKBERT_ZLIB
     z_stream gzip;
 #endif
@@ -57,8 +57,8 @@ static int begin_packed(struct byte_stream *s)
     return 0;
 }
 
-/* More packed bytes where there are none; 0: the file is at its end, and may be. Neither library takes the last bytes
-   of a file before it has given all that was in it: zlib needs the trailer then, zstd holds one back. */
+/* Reads more packed bytes if there are none. 0: the file ends, as it may. Neither library consumes the last bytes of a file
+   before it has returned all its content: zlib still needs the trailer, zstd keeps one byte back. */
 static int64_t fill(struct byte_stream *s, struct error *e)
 {
     if (s->at < s->end)
@@ -102,7 +102,7 @@ static int64_t read_gzip(struct byte_stream *s, void *ret, size_t size, struct e
         s->at = s->end - s->gzip.avail_in;
         if (r != Z_OK && r != Z_STREAM_END)
             return damaged(s, s->gzip.msg ? s->gzip.msg : "inflate fails", e);
-        if (r == Z_STREAM_END) { /* a file may be several, one behind the other */
+        if (r == Z_STREAM_END) { /* several packed files may follow one another */
             s->in_frame = false;
             inflateReset(&s->gzip);
         }

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A head takes rows of the hidden states through one product or two. */
+/* A head applies one or two products to rows of the hidden states. */
 #include "model/engine/heads.h"
 #include "masks/base/memory.h"
 #include "model/arch/arch.h"
 #include "model/engine/encoder.h"
 #include <stdlib.h>
 
-/* Rows that are taken at once: bounds the memory of [rows, vocabulary]. */
+/* Rows that are computed at once: limits the memory of [rows, vocabulary]. */
 enum { HEAD_ROWS = 64 };
 
 /* Runs all rows of a request, HEAD_ROWS at a time. */
@@ -33,7 +33,7 @@ static int need(const struct engine *g, uint32_t parts, struct error *e)
                : error_set(e, ERROR_INPUT, "the engine was loaded without this head");
 }
 
-/* The part of a head before its last product: the pooler where rows are pooled, or the dense layer and norm that all heads
+/* The part of a head before its last product: the pooler if rows are pooled, or the dense layer and norm that all heads
    share. */
 static struct head head_before(const struct engine *g, const struct linear *last, bool pooled)
 {
@@ -46,7 +46,7 @@ static struct head head_before(const struct engine *g, const struct linear *last
     return (struct head){.first = pooled ? &c->pooler : NULL, .last = last};
 }
 
-/* The first token of each sequence, then the pooler and what stands on it. */
+/* Runs the pooler and the product after it on the first token of each sequence. */
 static int run_first(const struct engine *g, struct engine_workspace *workspace,
                      const struct linear *last, float *ret, struct error *e)
 {

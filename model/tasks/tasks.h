@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Text in, answers out: what the commands and the server share. Texts are tokenized, ordered by length, and
+/* From text to answers: code that the commands and the server share. Texts are tokenized, ordered by length, and
    run in batches of at most `batch_tokens` tokens. Answers are in the order of the texts. */
 #pragma once
 #include "model/engine/engine.h"
@@ -7,22 +7,22 @@
 struct task_text {
     struct text_part a, b; /* b: the second part of a pair, or null bytes */
     const uint32_t *
-        token_ids; /* the whole sequence, instead of a, b and the prompt; null: there is text */
+        token_ids; /* the whole sequence, instead of a, b and the prompt; null: a and b are used */
     uint32_t count; /* of token_ids, which are within the limits of the model */
 };
 
 struct task_options {
-    uint32_t max_length;     /* tokens; 0: what the model and its tokenizer take */
+    uint32_t max_length;     /* tokens; 0: the limit of the model and its tokenizer */
     uint32_t overlap;        /* task_answer: tokens that two windows share; 0: 128 */
     uint32_t batch_tokens;   /* 0: 4096 */
     struct text_part prompt; /* goes before part a of each text; null bytes: none */
-    uint32_t prompt_tokens;  /* tokens of `prompt` that pooling leaves out; 0: none */
-    void (*progress)(void *context, uint64_t done, uint64_t all); /* texts; null: nobody */
+    uint32_t prompt_tokens;  /* tokens of `prompt` that pooling excludes; 0: none */
+    void (*progress)(void *context, uint64_t done, uint64_t all); /* texts; null: no receiver */
     void *context;
 };
 
-/* The most tokens that a text keeps: max_length, or if 0 the smaller of what tokenizer and sentence settings
-   say; never more than the model's positions. */
+/* The most tokens that a text keeps: max_length, or if 0 the smaller limit of tokenizer and sentence settings; never more
+   than the model's positions. */
 uint32_t task_longest(const struct engine *g, uint32_t max_length);
 
 /* The tokens of many texts, and the batches that they are run in. */
@@ -32,9 +32,9 @@ struct task_batches {
     struct token_span *span;   /* their places in the texts */
     uint32_t texts, cut;       /* cut: texts that max_length shortened */
     bool *is_cut;              /* [texts] */
-    uint32_t *left_out;        /* [texts]: first tokens that pooling leaves out; null: none */
-    uint32_t *order;           /* [texts]: which text runs when, longest first */
-    uint32_t *first; /* [batches + 1]: batch k is order[first[k]] .. order[first[k+1]] */
+    uint32_t *left_out; /* [texts]: number of first tokens that pooling excludes; null: none */
+    uint32_t *order;    /* [texts]: the texts in the order of running, longest first */
+    uint32_t *first;    /* [batches + 1]: batch k is order[first[k]] .. order[first[k+1]] */
     uint32_t batches;
 };
 int task_prepare(const struct engine *g, const struct task_text *text, uint32_t n,
@@ -42,10 +42,10 @@ int task_prepare(const struct engine *g, const struct task_text *text, uint32_t 
 uint32_t task_budget(const struct task_options *o); /* tokens of a batch */
 /* Orders b->sequence, which the caller has filled in, and divides it into batches. */
 void task_form(struct task_batches *b, const struct task_options *o);
-/* The texts of n task_prepare() results, one after the other. The parts stay the caller's. */
+/* Joins the texts of n task_prepare() results. The parts still belong to the caller. */
 void task_join(const struct task_batches *const *part, uint32_t n, const struct task_options *o,
                struct task_batches *ret);
-void task_finish(struct task_batches *b); /* a zeroed one is fine */
+void task_finish(struct task_batches *b); /* accepts a zeroed one */
 
 /* Engine, options and memory of a task. */
 struct task_runner {
@@ -54,7 +54,7 @@ struct task_runner {
     struct engine_workspace *workspace;
 };
 
-/* Runs batch after batch and hands each to `batch`: text[k] is the workspace's sequence k. */
+/* Receiver of each batch after it has run: text[k] is the workspace's sequence k. */
 struct task_visitor {
     int (*batch)(void *context, const uint32_t *text, uint32_t n,
                  struct engine_workspace *workspace, struct error *e);
@@ -89,7 +89,7 @@ struct task_word {
     float probability;
 };
 struct task_gap {
-    uint32_t text, token;   /* which token of which text */
+    uint32_t text, token;   /* the text, and the token in it */
     struct task_word *word; /* [top] */
 };
 struct task_gaps {
@@ -130,17 +130,17 @@ void task_labels_finish(struct task_labels *l);
 int task_logits(const struct task_runner *t, const struct task_batches *b, float *ret,
                 struct error *e);
 
-/* Where in text b the answer to question a stands. A text that is too long is read in windows of
+/* Span of text b that answers question a. A text that is too long is read in windows of
    o->max_length tokens (0: 384, or the positions) that overlap by o->overlap; see model/base/windows.h. */
 struct task_span {
     uint32_t begin, end; /* bytes of b */
     float score;         /* logit of the start plus logit of the end */
-    float probability;   /* among the spans of the text that are given */
+    float probability;   /* among the returned spans of the text */
 };
 struct task_spans {
     uint32_t texts, top;
     struct task_span *span; /* [texts, top], best first */
-    uint32_t *count;        /* [texts]: how many spans were found */
+    uint32_t *count;        /* [texts]: number of spans found */
     float *no_answer;       /* [texts]: score of [CLS], the least of the windows; SQuAD 2 */
 };
 int task_answer(const struct task_runner *t, const struct task_text *text, uint32_t n,

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Pieces of a vocabulary as people read them. */
+/* Readable text of a vocabulary's pieces. */
 #include "model/tokenizer/base/unicode.h"
 #include "model/tokenizer/split/splitter.h"
 #include "model/tokenizer/tokenizer.h"
@@ -7,7 +7,7 @@
 
 static const char mark[] = "\xe2\x96\x81"; /* U+2581, a blank in unigram vocabularies */
 
-/* The byte that a character of GPT-2's alphabet stands for; -1: none. */
+/* The byte of a character of GPT-2's alphabet; -1 for other characters. */
 static int byte_of(const char *character, uint32_t size)
 {
     for (int byte = 0; byte < 256; byte++) {
@@ -18,7 +18,7 @@ static int byte_of(const char *character, uint32_t size)
     return -1;
 }
 
-/* Bytes of the character that begins there. */
+/* Number of bytes of the character at `bytes`. */
 static uint32_t character_size(const char *bytes)
 {
     uint32_t size = 1;
@@ -27,7 +27,7 @@ static uint32_t character_size(const char *bytes)
     return size;
 }
 
-/* False where a character is none of GPT-2's alphabet. */
+/* Adds the bytes of a token in GPT-2's alphabet. False if a character is not in it. */
 static bool add_bytes(const char *token, struct text *ret)
 {
     for (uint32_t size; *token; token += size) {
@@ -49,7 +49,7 @@ static void add_marked(const char *token, struct text *ret)
     text_append(ret, token, strlen(token));
 }
 
-/* The bytes as UTF-8: a part of a character becomes U+FFFD. */
+/* Adds the bytes as UTF-8; each part of an incomplete character becomes U+FFFD. */
 static void add_valid(const struct text *bytes, struct text *ret)
 {
     const uint8_t *at = (const uint8_t *)text_get(bytes), *end = at + bytes->length;

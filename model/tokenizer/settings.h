@@ -14,19 +14,19 @@ enum special_name { NAME_UNKNOWN, NAME_BEGIN, NAME_END, NAME_PAD, NAME_MASK, NAM
 struct special_setting {
     char *text;
     struct added_flags flags;
-    bool given; /* by a file; else it is BERT's */
+    bool given; /* by a file; otherwise BERT's default */
 };
 
 struct tokenizer_settings {
-    bool wordpiece; /* false: the settings of BERT's normalizer do not count */
+    bool wordpiece; /* false: the settings of BERT's normalizer are ignored */
     bool clean, ideographs, lowercase, strip_accents;
-    bool strip_given; /* false: accents are stripped where letters are lowered */
+    bool strip_given; /* false: accents are stripped if letters are lowered */
     uint32_t max_chars, max_length;
     struct special_setting special[NAME_COUNT]; /* "[UNK]" .. */
     struct special_setting *extra;
     uint32_t n_extra, extra_capacity;
     char *prefix;     /* "##" */
-    struct post post; /* where the file gives more than BERT's [CLS] A [SEP] B [SEP] */
+    struct post post; /* if the file gives more than BERT's [CLS] A [SEP] B [SEP] */
     bool roberta;     /* tokenizer_class is RoBERTa's: its config decides the two below */
     int prefix_space,
         trims;         /* add_prefix_space and trim_offsets of the config; -1: not given */
@@ -35,22 +35,22 @@ struct tokenizer_settings {
 };
 
 struct tokenizer_settings settings_default(void);
-/* RoBERTa's names of special tokens where no file gives others. */
+/* Sets RoBERTa's names of special tokens that no file gives. */
 void settings_name_roberta(struct tokenizer_settings *s);
-/* The settings of RoBERTa where no file gives others. */
+/* Sets RoBERTa's settings that no file gives. */
 void settings_roberta(struct tokenizer_settings *s);
 void settings_finish(struct tokenizer_settings *s);
 
-/* Each reads what the object says over the values of *s. What is not supported is refused by name. */
-/* tokenizer.json of WordPiece. */
+/* Each function overwrites *s by the object's values and refuses unsupported ones by name. The first reads a
+   tokenizer.json of WordPiece. */
 int settings_take_json(struct tokenizer_settings *s, const json_t *tokenizer, struct error *e);
 int settings_take_config(struct tokenizer_settings *s, const json_t *config, struct error *e);
 int settings_take_special(struct tokenizer_settings *s, const json_t *map, struct error *e);
 int settings_take_added(struct tokenizer_settings *s, const json_t *map, struct error *e);
 
-/* strip_accents. */
+/* Reads strip_accents. */
 int settings_take_accents(struct tokenizer_settings *s, const json_t *from, struct error *e);
-/* lstrip, rstrip, single_word and normalized of an added token. */
+/* Reads lstrip, rstrip, single_word and normalized of an added token. */
 int settings_take_flags(struct added_flags *ret, const json_t *token, struct error *e);
 /* True if a file gives this token a role. */
 bool settings_have_role(const struct tokenizer_settings *s, const char *text);

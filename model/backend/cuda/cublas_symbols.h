@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The functions of cuBLASLt that we use, and the types and constants of cublasLt.h behind them (the
-   same in 12 and 13): the build needs no CUDA toolkit. Results are cublasStatus_t, 0 is success. */
+/* The functions of cuBLASLt that we use, with their types and constants from cublasLt.h (the same in versions 12 and 13):
+   the build needs no CUDA toolkit. Results are cublasStatus_t, 0 is success. */
 #pragma once
 #include <stddef.h>
 #include <stdint.h>
@@ -17,7 +17,7 @@ struct lt_algorithm {
 struct lt_result {
     struct lt_algorithm algorithm;
     size_t workspace_bytes;
-    int state; /* 0: the rest means something */
+    int state; /* 0: the other fields are valid */
     float waves;
     int reserved[4];
 };

@@ -81,7 +81,7 @@ enum outcome nccl_enter(struct nccl *n, struct error *e)
     return n->device.does->enter(n->device.state, &n->stream, e) < 0 ? FAILED : FINE;
 }
 
-/* All ranks together: what ncclCommDestroy would wait for without a limit. */
+/* Finalizes the communicator on all ranks together, within the time limit; ncclCommDestroy would wait without one. */
 static bool finalize(const struct nccl *n)
 {
     struct error ignored, *e = &ignored;

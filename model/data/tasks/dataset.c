@@ -69,7 +69,7 @@ int dataset_class(const struct dataset *d, const char *name)
     return -1;
 }
 
-/* A regression: each label is a number, and one has a decimal point. */
+/* True for a regression: each label is a number, and at least one has a decimal point. */
 static bool are_numbers(const struct dataset *d)
 {
     bool point = false;
@@ -171,7 +171,7 @@ int dataset_read(const struct data_task *task, const struct task_source *from,
     return result;
 }
 
-/* A file for each class. */
+/* Reads a task with one file for each class. */
 static int load_sides(const struct data_task *task, const char *folder,
                       const struct dataset_options *how, struct dataset *ret, struct error *e)
 {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* SST-1: a tree a line, "(3 (2 It) (4 works))". Each phrase has a label from 0 to 4. As an example a sentence comes
-   before its phrases, in the order in which they begin. Escapes of the Penn treebank are the characters they stand for. */
+/* SST-1: a tree a line, "(3 (2 It) (4 works))". Each phrase has a label from 0 to 4. Examples are the sentence, then its
+   phrases in the order in which they begin. Escapes of the Penn treebank are replaced by their characters. */
 #include "masks/base/memory.h"
 #include "model/data/tasks/reading.h"
 #include <stdlib.h>
@@ -20,7 +20,7 @@ struct tree {
     struct text sentence;
     struct phrase *phrase; /* in the order in which they begin */
     size_t phrases, capacity;
-    size_t *open; /* phrases that are not closed, outer ones first */
+    size_t *open; /* phrases that are not closed yet, outer ones first */
     size_t opened, open_capacity;
 };
 
@@ -47,7 +47,7 @@ static int open_phrase(struct tree *t, struct error *e)
     return 0;
 }
 
-/* A phrase without a word is none. */
+/* Closes the innermost phrase; fails if it has no word. */
 static int close_phrase(struct tree *t, struct error *e)
 {
     struct phrase *p = &t->phrase[t->open[t->opened - 1]];

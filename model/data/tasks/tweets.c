@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* SemEval's tweets: the tweet's id, the user's id (2013), the label (2013: in quotes), the text, without a header. What 2013
-   labels objective or objective-OR-neutral is neutral. A tweet that was deleted is "Not Available" and is left out. Test
-   files without labels have unknwn. */
+/* SemEval's tweets: the tweet's id, the user's id (2013), the label (2013: in quotes), the text, without a header. The labels
+   objective and objective-OR-neutral of 2013 mean neutral. A deleted tweet has the text "Not Available" and is skipped.
+   Test files without labels have unknwn. */
 #include "model/data/tasks/reading.h"
 #include <string.h>
 

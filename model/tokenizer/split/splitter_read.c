@@ -13,7 +13,7 @@ static const char *type_of(const json_t *json)
     return type ? type : "";
 }
 
-/* The place of the text in a list; -1: it is not there. */
+/* Index of the text in a list; -1 if it is not there. */
 static int find(const char *text, const char *const *list, int count)
 {
     for (int k = 0; text && k < count; k++)
@@ -33,7 +33,7 @@ static int read_mark(struct splitter *s, const json_t *json, struct error *e)
     return 0;
 }
 
-/* add_prefix_space is the older spelling of prepend_scheme. */
+/* Reads Metaspace. add_prefix_space is the older spelling of prepend_scheme. */
 static int read_metaspace(struct splitter *s, const json_t *json, struct error *e)
 {
     static const char *const schemes[] = {"always", "first", "never"};

@@ -7,9 +7,9 @@
 #include "model/tokenizer/base/words.h"
 
 struct vocabulary_trainer_options {
-    uint32_t size;           /* tokens in all */
+    uint32_t size;           /* number of all tokens */
     uint32_t min_frequency;  /* pairs less frequent than this are not joined */
-    uint32_t alphabet_limit; /* characters that are kept; words with a rarer one are left out */
+    uint32_t alphabet_limit; /* characters that are kept; words with a rarer one are skipped */
     bool cased;
 };
 
@@ -21,6 +21,6 @@ void vocabulary_trainer_destroy(struct vocabulary_trainer *t);
 void vocabulary_trainer_add(struct vocabulary_trainer *t, const char *text, uint32_t size);
 
 /* Appends vocab.txt: [PAD] [UNK] [CLS] [SEP] [MASK], the characters by code point, those that continue
-   a word, then the joined pieces in the order in which they were joined. The same text gives the same
-   bytes, in whatever order its lines come. Fails where the size does not hold the characters. */
+   a word, then the joined pieces in the order in which they were joined. The same lines in any order give
+   the same bytes. Fails if the size is smaller than the number of characters. */
 int vocabulary_trainer_finish(struct vocabulary_trainer *t, struct text *out, struct error *e);

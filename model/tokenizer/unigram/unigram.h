@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Unigram language model: the tokens of a piece whose scores have the largest sum. */
+/* Unigram language model: finds the tokens of a piece with the largest sum of scores. */
 #pragma once
 #include "masks/base/error.h"
 #include "model/tokenizer/base/symbols.h"
@@ -22,6 +22,6 @@ void unigram_finish(struct unigram *u);
 struct unigram_memory;
 void unigram_memory_destroy(struct unigram_memory *m);
 
-/* The tokens of a piece replace *ret's. *memory is null before the first call and kept from call to call. */
+/* Replaces *ret by the tokens of a piece. *memory is null before the first call and is reused by later calls. */
 void unigram_encode(const struct unigram *u, const char *bytes, uint32_t size,
                     struct unigram_memory **memory, struct symbols *ret);

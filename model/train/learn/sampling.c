@@ -87,7 +87,7 @@ void sampling_bias(const struct alpha_shape *s, const struct learn_options *o,
 
 /* ---- backward ---- */
 
-/* dL/dM of a unit is c times its sum of dX, and lambda for each of its entries. */
+/* dL/dM of a unit: c times its sum of dX, plus lambda for each of its entries. */
 static double unit_gradient(const struct learn_options *o, double sum, double entries)
 {
     return o->scale * sum + o->lambda * entries;

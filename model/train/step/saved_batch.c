@@ -6,7 +6,7 @@
 
 enum { NO_LABEL = -100 }; /* torch's ignore_index */
 
-/* The target that is neither of pre-training's, or its pairs; null: there is none. */
+/* The first target other than masked words: a task's, or pre-training's pairs; null if there is none. */
 static const struct train_target *labelled(const struct train_batch *b)
 {
     for (uint32_t k = 0; k < b->targets; k++)
@@ -46,7 +46,7 @@ static void fill_sequences(struct saved_batch *s, const struct train_batch *b, u
 
 /* ---- masked words ---- */
 
-/* Rows of the batch to positions of their sequences. */
+/* Converts rows of the batch to positions in their sequences. */
 static void fill_words(struct saved_batch *c, const struct train_batch *b,
                        const struct train_target *words)
 {
@@ -78,7 +78,7 @@ static void fill_classes(struct saved_batch *s, const struct train_target *t)
         s->labels[k] = t->label[k];
 }
 
-/* Which of a group's rows is the right one. */
+/* Stores the index of the right row of each group. */
 static void fill_choices(struct saved_batch *s, const struct train_batch *b,
                          const struct train_target *t)
 {

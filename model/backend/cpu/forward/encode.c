@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Inference on the CPU. Rows are divided into panels, memory and products are made for them; then the pass runs over a
-   tape of one layer. */
+/* Inference on the CPU. Rows are divided into panels, and memory and products are made for these. Then the pass runs over
+   a tape of one layer. */
 #include "model/arch/arch.h"
 #include "model/backend/cpu/forward/plain.h"
 #include <omp.h>
 
-/* A batch with fewer rows a thread than these is one panel. Its time goes into reading weights, which divided
-   products read once together and panels once each. There are two numbers, as threads that share slices wait
-   for each other less often than threads that divide products. */
+/* A batch with fewer rows for each thread than SHARED_ROWS (DIVIDED_ROWS with more than four threads) is one panel. Most of
+   its time is reading weights: divided products read them once together, panels once each. There are two numbers because
+   threads that share slices wait for each other less often than threads that divide products. */
 enum { PANEL_ROWS = 512, SHARED_ROWS = 128, DIVIDED_ROWS = 32 };
 
 static void divide(struct cpu_batch *p)
@@ -54,7 +54,7 @@ static void grow(const struct cpu_batch *p, struct engine_workspace *w)
                 attention_workspace(&p->c->attention, &call));
 }
 
-/* Each layer replaces the hidden states. */
+/* Tape of one layer, which all layers use: each layer replaces the hidden states. */
 static struct layer_tape one_layer(const struct engine_workspace *w)
 {
     const struct backend_workspace *m = w->memory;
@@ -69,7 +69,7 @@ static struct layer_tape one_layer(const struct engine_workspace *w)
                                .inner = m->inner.data};
 }
 
-/* Layers whose blocks the panels do not know. */
+/* Runs layers whose blocks the panels do not implement. */
 static int walk(const struct cpu_batch *p, struct error *e)
 {
     struct op_batch own = {.batch = p, .since = omp_get_wtime()};

@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Weights for the products, made of arrays. What follows a step of the optimiser waits in a list, and TRAIN_PACKS of them are one launch. */
+/* Packs arrays into weights for the products. After a step of the optimiser, packings wait in a list and run TRAIN_PACKS in a
+   launch. */
 #include "masks/base/memory.h"
 #include "model/backend/gpu/train/train.h"
 #include <stdlib.h>
 
-/* One weight on its way; `now`: it does not wait. */
+/* One packing; `now`: it runs at once instead of waiting. */
 struct packing {
     struct backend_state *s;
     bool now;
@@ -55,7 +56,7 @@ void gpu_packs_finish(struct backend_state *s)
 
 /* ---- what is packed ---- */
 
-/* The longest rows that count has and that a tile fills. */
+/* Row length for `count` elements: the largest power of two from TRAIN_TILE to 4096 that divides it, else `count`. */
 static uint32_t columns_of(uint64_t count)
 {
     uint32_t columns = 4096;
@@ -64,7 +65,7 @@ static uint32_t columns_of(uint64_t count)
     return count % columns ? (uint32_t)count : columns;
 }
 
-/* count elements of a type from f32. */
+/* Packs `count` f32 numbers as elements of a type. */
 static int convert(const struct packing *k, enum element type, const float *value,
                    uint64_t count, void *to, struct error *e)
 {
@@ -86,7 +87,7 @@ int gpu_refill(struct backend_state *s, void *kept, enum element type, const flo
     return convert(&(struct packing){s, false}, type, value, count, kept, e);
 }
 
-/* Zeros stay as gpu_pack() made them: a linear has a bias or never has one. */
+/* Packs a matrix and its bias. Without a bias the zeros of gpu_pack() stay: a linear never gains a bias. */
 static int pack(const struct packing *k, const struct linear *l,
                 const struct weight_view *weight, const float *bias, struct error *e)
 {
@@ -107,7 +108,7 @@ static int pack(const struct packing *k, const struct linear *l,
     return l->fused_bias == l->bias ? 0 : convert(k, l->shape.y, bias, out, l->fused_bias, e);
 }
 
-/* By way of an array, which is gone when this returns. */
+/* Packs from the host through an array on the device, which is freed before this returns. */
 static int pack_from_host(struct backend_state *s, const struct linear *l,
                           const struct weight_view *weight, const float *bias, struct error *e)
 {
