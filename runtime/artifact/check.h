@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Inside pass_check: the state of a check, and its parts, each a file. */
+/* The parts of pass_check(), one in each file, and the state that they share. */
 #pragma once
 #include "runtime/artifact/tables.h"
 
@@ -11,7 +11,7 @@ struct check {
     struct error *e;
 };
 
-/* "WHERE: entry INDEX of WHAT"; returns -1. */
+/* Sets the error "WHERE: entry INDEX of WHAT" and returns -1. */
 int check_refuse(const struct check *c, const char *what, uint64_t index);
 
 static inline bool check_inside(uint64_t first, uint64_t count, uint64_t size)
@@ -19,7 +19,7 @@ static inline bool check_inside(uint64_t first, uint64_t count, uint64_t size)
     return first <= size && count <= size - first;
 }
 
-/* Checks of a kind of piece. Its entries are inside their table when `columns` and `fits_item` are called. */
+/* Checks of a kind of piece. `columns` and `fits_item` are called only after its entries are known to be inside their table. */
 struct check_kind {
     uint64_t (*size)(const struct plan_pass *p); /* of the table that it indexes */
     uint64_t (*columns)(const struct plan_pass *p, struct abi_piece piece);
@@ -29,5 +29,5 @@ struct check_kind {
 
 extern const struct check_kind check_kinds[ABI_KINDS];
 
-int check_tables(const struct check *c);   /* what pieces point into, and pieces */
+int check_tables(const struct check *c);   /* pieces, and the tables that they index */
 int check_schedule(const struct check *c); /* work, heads, their order */

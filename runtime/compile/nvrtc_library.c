@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Finding NVRTC, which is looked for at run time: neither the build nor a machine that only has CPUs
-   needs a CUDA toolkit. */
+/* Finds NVRTC at run time: neither the build nor a machine with only CPUs needs a CUDA toolkit. */
 #include "runtime/base/toolkit.h"
 #include "runtime/compile/compile.h"
 #include "runtime/compile/nvrtc.h"
