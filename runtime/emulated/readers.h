@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Readers of a word of shared memory since it was written. One reader is kept in the word itself. Several are a set, an
-   array of clocks by thread, which words with the same readers share. If sets run out, readers are forgotten: a race
-   may then be missed, but none is reported falsely. */
+/* Readers of a word of shared memory since it was written. One reader is kept in the word itself; a reader that is ordered
+   after it replaces it. Several are a set, an array of clocks by thread, which words with the same readers share. If
+   sets run out, readers are forgotten: a race may then be missed, but none is reported falsely. */
 #pragma once
 #include "clocks.h"
 

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Products of a warpgroup (wgmma). They run when they are issued, when a wait covers them, or in between, by the block's timing.
-   From issue to that wait the sums hold NaN, and neither they, nor a first operand in registers, nor operands in shared memory
-   may change. The warpgroup's 128 threads meet at each of these calls, which orders no access of theirs. */
+/* Products of a warpgroup (wgmma). They run when issued, when a later product is issued, or at the wait that covers them, by
+   the block's timing. From issue to that wait the sums hold NaN, and neither they, nor a first operand in registers, nor
+   operands in shared memory may change. The warpgroup's 128 threads meet at each of these calls, which orders each thread
+   after its warp's reads, and no other access. */
 #pragma once
 #include "matrix.h"
 #include "operands.h"

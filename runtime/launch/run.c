@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* One launch, the same on every device: checked, completed, and each slice of the batch goes to the device
-   with all its phases. */
+/* One launch, the same on every device: it is checked, its arguments are filled in, and the device runs all phases of each
+   slice of the batch. */
 #include "runtime/launch/steps.h"
 
 uint64_t launch_workspace(const struct maskc_kernel *k, const struct maskc_launch *l)

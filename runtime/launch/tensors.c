@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The tensors of a launch: one row each, which says where the caller gives it and where kernels look for
-   it. Strides that are all zero are those of [B, N, H, D]. */
+/* Q, K, V, O and their gradients in a launch: a row of the table for each, with its places in the caller's struct and in
+   the kernels' arguments. Strides that are all zero are those of [B, N, H, D]; with offsets the batch stride is 0. */
 #include "gen/key_shape.h"
 #include "runtime/launch/steps.h"
 #include <string.h>

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Shared by the tests of machine code: the driver of this folder in the loader's path, nvdisasm found, kernels
-   compiled by NVRTC for one target and loaded on it. */
+/* Shared by the tests of machine code: puts the mock driver of a given folder (tests/sass) into the loader's path, finds
+   nvdisasm, compiles kernels by NVRTC for one target and loads them on it. */
 #pragma once
 #include "gen/key_shape.h"
 #include "tests/support/subject.h"
 #include "tools/reference/check.h"
 
-/* Runs the program again with the driver of `folder` in the loader's path, a GPU of `target`'s kind; returns once that
-   is so. Null where NVRTC and nvdisasm are there, else what is missing. */
+/* Runs the program again with the driver of `folder` in the loader's path, a GPU of `target`'s kind, and returns in that
+   process. Null if NVRTC and nvdisasm are available, else what is missing. */
 const char *setup_machine(char **argv, const char *folder, const char *target);
 
 /* The same without a driver: null, or what is missing. */
