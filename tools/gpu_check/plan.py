@@ -2,6 +2,7 @@
 """The plan of a call by expected times: its stages and cases, the total, and what the budget leaves out."""
 import dataclasses
 import heapq
+import textwrap
 
 from gpu_check import expected
 
@@ -44,6 +45,12 @@ def plan(stages, budget, build):
     return made, spent
 
 
+def wrapped(line):
+    """A line of at most 100 columns, or several of them, which are indented below the first."""
+    indent = " " * (len(line) - len(line.lstrip()) + 4)
+    return textwrap.fill(line, 100, subsequent_indent=indent, break_long_words=False, break_on_hyphens=False, replace_whitespace=False)
+
+
 def case_lines(planned):
     for item in planned.fits:
         yield f"    {item.seconds:6.1f} s  {item.name}"
@@ -71,4 +78,4 @@ def text(stages, budget, o, build, stages_skipped=()):
     left = [p for p in made if p.left]
     lines += [f"Left for another call, which goes on where this one ends: {', '.join(f'{p.stage.name} ({len(p.left)})' for p in left)}:",
               *(f"    {i.seconds:6.1f} s  {p.stage.name}: {i.name}" for p in left for i in p.left), ""] if left else []
-    return "\n".join([*lines, "Expected seconds of a case:", *figures(o.device)])
+    return "\n".join([wrapped(line) for line in lines] + ["Expected seconds of a case:", *figures(o.device)])
