@@ -67,11 +67,15 @@ struct training_backend {
                            bool *ret, struct error *e);
 
     /* ---- for libraries that work in the device's memory, as NCCL does; null: none can ---- */
-    /* Makes the device the calling thread's until leave(). *ret_stream: the stream of all work on arrays. */
+    /* Makes the device the calling thread's until leave(). *ret_stream: a second stream, of such libraries. Its next work
+       starts after all work on arrays that was submitted before, and runs beside work that is submitted later. */
     int (*enter)(struct backend_state *s, void **ret_stream, struct error *e);
     void (*leave)(struct backend_state *s);
-    /* *ret: the stream has no work left. Does not wait. */
+    /* *ret: the second stream has no work left, so that arrays may use its results. Does not wait. */
     int (*is_idle)(struct backend_state *s, bool *ret, struct error *e);
+    /* array_drain() on the second stream. */
+    int (*drain_beside)(struct backend_state *s, float *to, float *from, uint64_t count,
+                        struct error *e);
 
     /* ---- optimiser, over the pieces of a state ---- */
     /* Sums of squares and norms of pieces are taken in a fixed order: the same bits for any number of threads. */

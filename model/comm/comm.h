@@ -26,9 +26,16 @@ struct comm {
     int (*sum_u64)(const struct comm *c, uint64_t *x, uint64_t count, struct error *e);
     /* Null: the implementation cannot. */
     int (*exchange)(const struct comm *c, const struct comm_move *m, struct error *e);
-    /* The same in the memory of a training device (model/comm/nccl/); null: such arrays go by way of the host. All ranks
-       call move_array() together, also those that move nothing. */
-    int (*sum_array)(const struct comm *c, float *x, uint64_t count, struct error *e);
+    /* The same in the memory of a training device (model/comm/nccl/); null: such arrays go by way of the host.
+       begin_sum(): x becomes the sum over ranks while the device goes on with other work. The sum starts when the device
+       has done the work that it was given before. Nothing may use x until end_sums() has returned. A failure is reported
+       there, so that all ranks begin the same sums in the same order, whatever happens to them.
+       MPI has none: its sums need the processor, which the backward pass uses.
+       end_sums(): waits for all sums that were begun. It hands on failure as comm_agree() does: result, below 0 with *e
+       set, is that of the work since the first begin_sum(). */
+    void (*begin_sum)(const struct comm *c, float *x, uint64_t count);
+    int (*end_sums)(const struct comm *c, int result, struct error *e);
+    /* All ranks call it together, also those that move nothing. */
     int (*move_array)(const struct comm *c, const struct comm_move *m, struct error *e);
     /* The last call, or null. Waits for the other ranks unless the run failed on some of them only. */
     void (*close)(const struct comm *c);

@@ -41,6 +41,15 @@ struct trained_bias {
     float *part;  /* as large as one layer's gradient: worked in */
 };
 
+/* Follows a backward pass, so that gradients can be used before it ends. */
+struct gradients_watch {
+    /* Called from the last layer to the first, once the device has been given all work on the gradients of that layer, of
+       later layers and of heads: the elements from train_state_final() on. Work that is submitted to the device's arrays
+       now finds them complete. Returns 0, or -1 with *e set, which ends the pass. */
+    int (*left_layer)(void *context, uint32_t layer, struct error *e);
+    void *context;
+};
+
 struct gradients_request {
     struct engine *engine; /* loaded for training */
     struct train_state *state;
@@ -52,6 +61,8 @@ struct gradients_request {
     enum recompute recompute;
     bool loss_only;                  /* evaluation: no dropout, no backward pass */
     const struct trained_bias *bias; /* where the engine is biased; else null */
+    const struct gradients_watch
+        *watch; /* null: none. A backend may ignore it, as the CPU's does */
 };
 
 /* The seed of a layer's attention, whose draws are maskc's. */

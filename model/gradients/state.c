@@ -191,7 +191,7 @@ static bool in_embeddings(const struct parameter *p)
     return p->id <= PARAMETER_RELATIVE;
 }
 
-static uint32_t layers_of(const struct train_state *s)
+uint32_t train_state_layers(const struct train_state *s)
 {
     uint32_t ret = 0;
     for (uint32_t k = 0; k < s->pieces; k++) {
@@ -202,9 +202,21 @@ static uint32_t layers_of(const struct train_state *s)
     return ret;
 }
 
+uint64_t train_state_final(const struct train_state *s, uint32_t layer)
+{
+    uint64_t ret = 0;
+    for (uint32_t k = 0; k < s->pieces; k++) {
+        const struct piece *p = &s->piece[k];
+        if (in_embeddings(p->parameter) ||
+            (in_layer(p->parameter) && p->parameter->layer < layer))
+            ret = p->first + padded(p->count);
+    }
+    return ret;
+}
+
 void train_state_layer_decay(struct train_state *s, double decay)
 {
-    const uint32_t layers = layers_of(s);
+    const uint32_t layers = train_state_layers(s);
     for (uint32_t k = 0; k < s->pieces; k++) {
         const struct parameter *p = s->piece[k].parameter;
         const uint32_t power = in_layer(p)        ? layers - p->layer

@@ -64,6 +64,12 @@ uint64_t train_state_blocks(const struct engine *g, uint64_t size);
    heads. decay: above 0, at most 1, which is the default and changes no bit. */
 void train_state_layer_decay(struct train_state *s, double decay);
 
+/* Layers that have parameters. */
+uint32_t train_state_layers(const struct train_state *s);
+/* The first element from which on all gradients are complete once the way back has left a layer: those of the embeddings
+   and of earlier layers lie before it. */
+uint64_t train_state_final(const struct train_state *s, uint32_t layer);
+
 /* Null: the model has no such parameter. `layer` is 0 for what is in no layer. */
 const struct piece *train_state_piece(const struct train_state *s, enum parameter_id id,
                                       uint32_t layer);

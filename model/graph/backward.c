@@ -63,7 +63,8 @@ int graph_backward(const struct graph *p, const struct graph_back *b, struct err
         return -1;
     for (uint32_t k = p->g->config.layers; k-- > 0;)
         if (recompute(p, b, k, e) < 0 || feed_back(p, b, k, e) < 0 ||
-            attention_back(p, b, k, e) < 0)
+            attention_back(p, b, k, e) < 0 ||
+            (p->ops->leave_layer && p->ops->leave_layer(p->batch, k, e) < 0))
             return -1;
     return p->ops->embed_back(p->batch, b->stream, e);
 }

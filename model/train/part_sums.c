@@ -60,16 +60,45 @@ int part_sums_reserve(struct part_sums *p, uint32_t level, struct error *e)
                : reserve(p, &p->bias[level], p->bias_count, e);
 }
 
-int part_sums_add(const struct part_sums *p, uint32_t level, bool with_bias, struct error *e)
+static int add_gradient(const struct part_sums *p, uint32_t level, struct span of,
+                        struct error *e)
 {
     const struct training_device *d = &p->device;
-    if (d->does->array_drain(d->state, p->gradient[level], p->gradient[level + 1], p->count,
-                             p->threads, e) < 0)
+    return d->does->array_drain(d->state, p->gradient[level] + of.first,
+                                p->gradient[level + 1] + of.first, of.count, p->threads, e);
+}
+
+static int add_bias(const struct part_sums *p, uint32_t level, struct error *e)
+{
+    const struct training_device *d = &p->device;
+    return p->bias_count ? d->does->array_drain(d->state, p->bias[level], p->bias[level + 1],
+                                                p->bias_count, p->threads, e)
+                         : 0;
+}
+
+int part_sums_add(const struct part_sums *p, uint32_t level, bool with_bias, struct error *e)
+{
+    const struct span all = {0, p->count};
+    if (add_gradient(p, level, all, e) < 0)
         return -1;
-    return with_bias && p->bias_count
-               ? d->does->array_drain(d->state, p->bias[level], p->bias[level + 1],
-                                      p->bias_count, p->threads, e)
-               : 0;
+    return with_bias ? add_bias(p, level, e) : 0;
+}
+
+int part_sums_add_span(const struct part_sums *p, uint32_t levels, struct span of,
+                       struct error *e)
+{
+    int r = 0;
+    while (levels-- > 0 && r == 0)
+        r = add_gradient(p, levels, of, e);
+    return r;
+}
+
+int part_sums_add_bias(const struct part_sums *p, uint32_t levels, struct error *e)
+{
+    int r = 0;
+    while (levels-- > 0 && r == 0)
+        r = add_bias(p, levels, e);
+    return r;
 }
 
 void batch_loss_add(struct batch_loss *to, const struct batch_loss *from)

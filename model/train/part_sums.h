@@ -31,4 +31,8 @@ void part_sums_finish(struct part_sums *p);
 int part_sums_reserve(struct part_sums *p, uint32_t level, struct error *e);
 /* Adds the level below to a level and clears it. */
 int part_sums_add(const struct part_sums *p, uint32_t level, bool with_bias, struct error *e);
+/* The same for the levels levels - 1 .. 0, one after another: for some elements of the gradient, for the bias. */
+int part_sums_add_span(const struct part_sums *p, uint32_t levels, struct span of,
+                       struct error *e);
+int part_sums_add_bias(const struct part_sums *p, uint32_t levels, struct error *e);
 void batch_loss_add(struct batch_loss *to, const struct batch_loss *from);

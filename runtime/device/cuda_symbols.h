@@ -11,6 +11,7 @@ struct cu_context;
 struct cu_module;
 struct cu_function;
 struct cu_stream;
+struct cu_event;
 struct cu_graph;
 struct cu_graph_exec;
 
@@ -20,6 +21,7 @@ enum {
     CU_COMPUTE_CAPABILITY_MINOR = 76,
     CU_MAX_DYNAMIC_SHARED_SIZE_BYTES = 8, /* a function's attribute */
     CU_STREAM_NON_BLOCKING = 1,
+    CU_EVENT_DISABLE_TIMING = 2,
     CU_STREAM_CAPTURE_MODE_THREAD_LOCAL = 1,
     CU_JIT_ERROR_LOG_BUFFER = 5,
     CU_JIT_ERROR_LOG_BUFFER_SIZE_BYTES = 6,
@@ -76,6 +78,10 @@ enum {
     S(cuStreamDestroy_v2, (struct cu_stream *stream))                                          \
     S(cuStreamSynchronize, (struct cu_stream *stream))                                         \
     S(cuStreamQuery, (struct cu_stream *stream))                                               \
+    S(cuStreamWaitEvent, (struct cu_stream *stream, struct cu_event *event, unsigned flags))   \
+    S(cuEventCreate, (struct cu_event **event, unsigned flags))                                \
+    S(cuEventRecord, (struct cu_event *event, struct cu_stream *stream))                       \
+    S(cuEventDestroy_v2, (struct cu_event *event))                                             \
     S(cuStreamBeginCapture_v2, (struct cu_stream *stream, int mode))                           \
     S(cuStreamEndCapture, (struct cu_stream *stream, struct cu_graph **graph))                 \
     S(cuGraphInstantiateWithFlags, (struct cu_graph_exec **exec, struct cu_graph *graph,       \

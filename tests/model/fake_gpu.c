@@ -12,7 +12,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-__attribute__((visibility("default"))) struct fake_gpu fake_gpu = {.capability = 80};
+static int unseen(const void *of);
+__attribute__((visibility("default"))) struct fake_gpu fake_gpu = {.capability = 80,
+                                                                   .unseen = unseen};
 
 #define FAKE_GPU                fake_gpu
 #define FAKE_CAPABILITY(device) ((void)(device), fake_gpu.capability)
@@ -57,7 +59,16 @@ struct cu_graph_exec {
 
 struct cu_stream {
     struct cu_graph *capture;
+    int given;                      /* work so far */
+    const struct cu_stream *before; /* whose work it waits for, up to: */
+    int up_to;
 };
+
+static int unseen(const void *of)
+{
+    const struct cu_stream *s = of;
+    return s->before ? s->before->given - s->up_to : -1;
+}
 
 static int run(const struct work *w)
 {
@@ -80,6 +91,8 @@ static void free_works(struct work *w)
 static int take(struct cu_stream *stream, const struct work *w)
 {
     fake_gpu.outside += !stream;
+    if (stream)
+        stream->given++;
     if (!stream || !stream->capture) {
         int r = run(w);
         free(w->args);
@@ -221,6 +234,7 @@ FAKE(cuMemcpyHtoDAsync_v2, cu_pointer to, const void *from, size_t bytes,
      struct cu_stream *stream)
 {
     INSIDE;
+    stream->given++;
     memcpy((void *)(size_t)to, from, bytes);
     return fail(stream->capture ? CAPTURE_UNSUPPORTED : 0);
 }
@@ -228,6 +242,7 @@ FAKE(cuMemcpyHtoDAsync_v2, cu_pointer to, const void *from, size_t bytes,
 FAKE(cuMemcpyDtoHAsync_v2, void *to, cu_pointer from, size_t bytes, struct cu_stream *stream)
 {
     INSIDE;
+    stream->given++;
     memcpy(to, (const void *)(size_t)from, bytes);
     return fail(stream->capture ? CAPTURE_UNSUPPORTED : 0);
 }
@@ -236,109 +251,10 @@ FAKE(cuMemsetD8Async, cu_pointer to, unsigned char value, size_t bytes,
      struct cu_stream *stream)
 {
     INSIDE;
+    stream->given++;
     memset((void *)(size_t)to, value, bytes);
     return fail(stream->capture ? CAPTURE_UNSUPPORTED : 0);
 }
 
-/* ---- streams and graphs ---- */
-
-FAKE(cuStreamCreate, struct cu_stream **stream, unsigned flags)
-{
-    INSIDE;
-    if (flags != CU_STREAM_NON_BLOCKING)
-        return fail(INVALID_VALUE);
-    fake_gpu.streams++;
-    *stream = calloc(1, sizeof **stream);
-    return 0;
-}
-
-FAKE(cuStreamDestroy_v2, struct cu_stream *stream)
-{
-    fake_gpu.streams--;
-    free(stream);
-    return 0;
-}
-
-FAKE(cuStreamSynchronize, struct cu_stream *stream)
-{
-    INSIDE;
-    return fail(stream && stream->capture ? CAPTURE_UNSUPPORTED : 0);
-}
-
-FAKE(cuStreamQuery, struct cu_stream *stream)
-{
-    INSIDE;
-    return fail(stream && stream->capture ? CAPTURE_UNSUPPORTED : 0);
-}
-
-FAKE(cuStreamBeginCapture_v2, struct cu_stream *stream, int mode)
-{
-    INSIDE;
-    if (stream->capture || mode != CU_STREAM_CAPTURE_MODE_THREAD_LOCAL)
-        return fail(INVALID_VALUE);
-    fake_gpu.captures++;
-    captures_now++;
-    stream->capture = calloc(1, sizeof *stream->capture);
-    stream->capture->last = &stream->capture->first;
-    return 0;
-}
-
-/* Ends the capture, come what may. */
-FAKE(cuStreamEndCapture, struct cu_stream *stream, struct cu_graph **graph)
-{
-    struct cu_graph *made = stream->capture;
-    stream->capture = NULL;
-    captures_now -= made != NULL;
-    *graph = NULL;
-    int r = count_call(__func__);
-    if (r || !made || !fake_gpu.pushed) {
-        free_works(made ? made->first : NULL);
-        free(made);
-        return fail(r ? r : INVALID_VALUE);
-    }
-    fake_gpu.graphs++;
-    *graph = made;
-    return 0;
-}
-
-FAKE(cuGraphDestroy, struct cu_graph *graph)
-{
-    fake_gpu.graphs--;
-    free_works(graph->first);
-    free(graph);
-    return 0;
-}
-
-/* Takes the graph's works over. */
-FAKE(cuGraphInstantiateWithFlags, struct cu_graph_exec **exec, struct cu_graph *graph,
-     unsigned long long flags)
-{
-    INSIDE;
-    if (flags)
-        return fail(INVALID_VALUE);
-    fake_gpu.graphs++;
-    *exec = calloc(1, sizeof **exec);
-    (*exec)->graph.first = graph->first;
-    graph->first = NULL;
-    return 0;
-}
-
-FAKE(cuGraphExecDestroy, struct cu_graph_exec *exec)
-{
-    fake_gpu.graphs--;
-    free_works(exec->graph.first);
-    free(exec);
-    return 0;
-}
-
-FAKE(cuGraphLaunch, struct cu_graph_exec *exec, struct cu_stream *stream)
-{
-    INSIDE;
-    fake_gpu.replays++;
-    int r = fail(stream->capture ? CAPTURE_UNSUPPORTED : 0);
-    for (const struct work *w = exec->graph.first; w && !r; w = w->next)
-        r = run(w);
-    return r;
-}
-
 #include "tests/model/fake_cublas.h"
+#include "tests/model/fake_streams.h"

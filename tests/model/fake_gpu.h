@@ -5,7 +5,8 @@
 #include <stddef.h>
 
 struct fake_gpu {
-    int contexts, modules, allocations, streams, graphs, handles, descriptions; /* held now */
+    int contexts, modules, allocations, streams, events, graphs, handles,
+        descriptions;   /* held now */
     int calls, fail_at; /* the call that fails, counted from 1; 0: none */
     int failures;       /* calls that failed */
     char failed[64];    /* its name */
@@ -13,7 +14,10 @@ struct fake_gpu {
     int capability;     /* 80: compute capability 8.0 */
     int refuses_fusing; /* the library has no product with an epilogue */
     int launches, products, fused, gelus, captures, replays;
-    int outside; /* launches and products that were given to no stream of the engine */
+    int outside;       /* launches and products that were given to no stream of the engine */
+    const void *asked; /* the stream of the last cuStreamQuery */
+    /* Work that another stream has been given since this one began to wait for it; -1: it waits for none. */
+    int (*unseen)(const void *stream);
     /* Runs all blocks of a kernel; 0, or a result. Bytes of its arguments, by its name. */
     int (*run)(const char *entry, unsigned blocks, unsigned threads, unsigned shared_bytes,
                const void *args);

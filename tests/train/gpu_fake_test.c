@@ -1,12 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Does training through the driver API and cuBLASLt, on a mock GPU (tests/model/fake_gpu.c), give the gradients of the
-   emulated device? When a call fails: is there one line, and is nothing kept? */
+   emulated device? Do sums by a mock of NCCL begin during the backward pass, on a stream that waits for the gradients? When a
+   call fails: is there one line, and is nothing kept? */
 #include "masks/base/memory.h"
 #include "model/comm/nccl/nccl.h"
 #include "model/train/optimizer.h"
 #include "tests/model/device_subject.h"
 #include "tests/support/test.h"
+#include "tests/train/ranks/fake_nccl.h"
 #include "tests/train/subject.h"
+#include <dlfcn.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -66,12 +69,100 @@ static void gradients_are_those_of_the_emulated_device(void **unused)
 static bool holds_nothing(void)
 {
     return !device_fake->contexts && !device_fake->modules && !device_fake->allocations &&
-           !device_fake->streams && !device_fake->graphs && !device_fake->handles &&
-           !device_fake->descriptions && !device_fake->pushed;
+           !device_fake->streams && !device_fake->events && !device_fake->graphs &&
+           !device_fake->handles && !device_fake->descriptions && !device_fake->pushed;
 }
 
+/* ---- sums of one rank ---- */
+
+struct sums {
+    const struct comm *comm;
+    const struct train_state *state;
+    uint64_t begun; /* from this element on */
+};
+
+static int begin_from(struct sums *s, uint64_t first)
+{
+    s->comm->begin_sum(s->comm, s->state->gradient + first, s->begun - first);
+    s->begun = first;
+    return 0;
+}
+
+static int left_layer(void *context, uint32_t layer, struct error *e)
+{
+    struct sums *s = context;
+    (void)e;
+    return begin_from(s, train_state_final(s->state, layer));
+}
+
+/* Gradients of a batch, and their sums by a mock of NCCL, in the GPU's context. */
+static int sum_gradients(const struct gradients_request *of, const struct comm *c,
+                         struct gradients_workspace *w, struct error *e)
+{
+    struct sums s = {c, of->state, of->state->count};
+    const struct gradients_watch watch = {left_layer, &s};
+    struct gradients_request r = *of;
+    struct batch_loss loss = {0};
+    r.watch = &watch;
+    const int result = gradients_compute(&r, w, &loss, e);
+    if (result == 0)
+        begin_from(&s, 0);
+    return c->end_sums(c, result, e);
+}
+
+static int all_launches(void)
+{
+    return device_fake->launches + device_fake->products;
+}
+
+static int begun_at[8], sums_begun;
+static const void *stream_of_sums;
+
+/* The stream waits for all work that arrays have been given. */
+static void note_sum(const char *call, const void *at, void *stream)
+{
+    (void)at;
+    assert_string_equal(call, "ncclAllReduce");
+    assert_int_equal(device_fake->unseen(stream), 0);
+    begun_at[sums_begun++ & 7] = all_launches();
+    stream_of_sums = stream;
+}
+
+static void sums_begin_during_the_backward_pass(void **unused)
+{
+    void *library = dlopen(getenv("MASKC_NCCL"), RTLD_NOW);
+    struct fake_nccl *nccl = dlsym(library, "fake_nccl");
+    struct train_subject s;
+    struct error e = {0};
+    (void)unused;
+    device_use_ops(ELEMENT_F32, HIDDEN, true);
+    random_restart();
+    random_model(2, HIDDEN, 2, 2, "gelu");
+    subjects_are_on("cuda");
+    subject_begin(&s, &(struct subject_options){"dense", "softmax", ELEMENT_F32, 2});
+    device_use_attention(s.engine);
+    const struct comm *c = comm_nccl(&comm_alone, &s.state->device, 1, &e);
+    if (!c)
+        fail_msg("%s", e.text);
+    const struct gradients_request r = subject_request(&s);
+    nccl->moves = note_sum;
+    if (sum_gradients(&r, c, s.workspace, &e) < 0)
+        fail_msg("%s", e.text);
+    nccl->moves = NULL;
+    assert_int_equal(sums_begun, 3);
+    assert_ptr_equal(device_fake->asked, stream_of_sums);
+    assert_true(begun_at[0] + 10 < begun_at[1] && begun_at[1] + 5 < begun_at[2]);
+    assert_int_equal(begun_at[2], all_launches());
+    c->close(c);
+    subject_end(&s);
+    dlclose(library);
+}
+
+/* ---- failures ---- */
+
 /* One step of training, beginning to end; kernels do nothing. */
-static int step(const struct engine *g, struct train_state *s, struct error *e)
+static int step(const struct engine *g, struct train_state *s, const struct comm *c,
+                struct error *e)
 {
     static const uint32_t token_ids[] = {3, 1, 2}, sample[] = {7}, row[] = {1}, label[] = {4},
                           first[] = {0}, next[] = {1};
@@ -89,11 +180,10 @@ static int step(const struct engine *g, struct train_state *s, struct error *e)
         .engine = (struct engine *)(uintptr_t)g, .state = s, .batch = &b, .weight = {1, 1}};
     const struct optimizer lamb = {OPTIMIZER_LAMB, 0.9, 0.999, 1e-6, 0.01, 1, true};
     struct gradients_workspace *w = gradients_workspace_new(g);
-    struct batch_loss loss = {0};
     double of;
     int result = train_state_clear(s, 1, e);
     if (result == 0)
-        result = gradients_compute(&r, w, &loss, e);
+        result = sum_gradients(&r, c, w, e);
     if (result == 0)
         result = optimizer_step(&lamb, s, &(struct optimizer_step){1, 1e-3, 1}, &of, e);
     if (result == 0)
@@ -102,14 +192,13 @@ static int step(const struct engine *g, struct train_state *s, struct error *e)
     return result;
 }
 
-/* Sums of one rank by a mock of NCCL, in the GPU's context and on its stream. */
-static int sum_by_nccl(const struct train_state *s, struct error *e)
+static int step_of_one_rank(const struct engine *g, struct train_state *s, struct error *e)
 {
     const struct comm *c = comm_nccl(&comm_alone, &s->device, 1, e);
     if (!c)
         return -1;
-    const int r = c->sum_array(c, s->gradient, s->count, e);
-    c->close(c);
+    const int r = step(g, s, c, e);
+    comm_nccl_close(c, r < 0);
     return r;
 }
 
@@ -122,8 +211,7 @@ static bool live(struct error *e)
                                      .trains = true};
     struct engine *g = engine_load(random_folder, &o, e);
     struct train_state *s = NULL;
-    const bool ok =
-        g && train_state_new(g, &s, e) == 0 && step(g, s, e) == 0 && sum_by_nccl(s, e) == 0;
+    const bool ok = g && train_state_new(g, &s, e) == 0 && step_of_one_rank(g, s, e) == 0;
     train_state_destroy(s);
     engine_destroy(g);
     return ok;
@@ -179,6 +267,7 @@ int main(int argc, char **argv)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(gradients_are_those_of_the_emulated_device),
+        cmocka_unit_test(sums_begin_during_the_backward_pass),
         cmocka_unit_test(a_failure_leaves_nothing),
     };
     if (argc == 3 && !getenv("MASKC_TEST_FAKE_GPU"))

@@ -3,7 +3,7 @@
 import dataclasses
 import math
 
-BUCKET = 16 << 20  # bytes that are summed at a time (COMM_BUCKET of model/comm/comm.h)
+BUCKET = 16 << 20  # bytes of a bucket: the least (COMM_BUCKET of model/comm/comm.h)
 GRADIENT = 4       # bytes of a parameter's gradient: f32
 MOMENTS = 8
 BACKWARD = 2 / 3   # of forward and backward together

@@ -3,20 +3,10 @@
    batches recorded as CUDA graphs. All of an engine's memory and code is in the primary context of its GPU;
    each workspace has a stream. */
 #include "masks/base/memory.h"
-#include "model/backend/cuda/cublas.h"
-#include "model/backend/gpu/gpu.h"
-#include "runtime/device/cuda_context.h"
+#include "model/backend/cuda/cuda_gpu.h"
 #include <stdlib.h>
 
 enum { BLOCKS_OF_PROCESSOR = 16 }; /* that run at once, of ROWS_THREADS threads each */
-
-struct gpu {
-    struct cuda_context context;
-    struct cu_module *module, *training; /* training: or null */
-    struct cu_function *op[ENCODER_OPS], *train_op[TRAIN_OPS];
-    uint32_t most_blocks;
-    struct cublas *cublas;
-};
 
 struct recording {
     struct cu_graph_exec *graph;
@@ -93,105 +83,6 @@ static struct gpu *open(int ordinal, const struct encoder_ops_shape *shape, stru
         return g;
     close(g);
     return NULL;
-}
-
-/* ---- memory ---- */
-
-static void *allocate(const struct gpu *g, uint64_t bytes, struct error *e)
-{
-    return cuda_allocate(&g->context, bytes, e);
-}
-
-static void release(const struct gpu *g, void *p)
-{
-    cuda_release(&g->context, p);
-}
-
-static int open_stream(const struct gpu *g, struct cu_stream **ret, struct error *e)
-{
-    if (cuda_enter(&g->context, e) < 0)
-        return -1;
-    int r = CALL(cuStreamCreate, ret, CU_STREAM_NON_BLOCKING);
-    cuda_leave();
-    return r;
-}
-
-static int stream_open(const struct gpu *g, struct gpu_stream *s, struct error *e)
-{
-    struct cu_stream *stream = NULL;
-    void *workspace = allocate(g, CUBLAS_WORKSPACE_BYTES, e);
-    if (!workspace)
-        return -1;
-    if (open_stream(g, &stream, e) < 0) {
-        release(g, workspace);
-        return -1;
-    }
-    *s = (struct gpu_stream){stream, workspace};
-    return 0;
-}
-
-static void stream_close(const struct gpu *g, struct gpu_stream *s)
-{
-    bool entered = cuda_try_enter(&g->context);
-    if (s->handle)
-        cuda_driver()->cuStreamDestroy_v2(s->handle);
-    cuda_try_leave(entered);
-    release(g, s->workspace);
-    *s = (struct gpu_stream){0};
-}
-
-static int clear(const struct gpu *g, struct gpu_stream *s, void *p, uint64_t bytes,
-                 struct error *e)
-{
-    if (!bytes)
-        return 0;
-    if (cuda_enter(&g->context, e) < 0)
-        return -1;
-    int r = CALL(cuMemsetD8Async, (cu_pointer)(uintptr_t)p, 0, bytes, s->handle);
-    cuda_leave();
-    return r;
-}
-
-static int send(const struct gpu *g, struct gpu_stream *s, void *to, const void *from,
-                uint64_t bytes, struct error *e)
-{
-    return cuda_send(&g->context, to, from, bytes, s->handle, e);
-}
-
-static int fetch(const struct gpu *g, struct gpu_stream *s, void *to, const void *from,
-                 uint64_t bytes, struct error *e)
-{
-    return cuda_fetch(&g->context, to, from, bytes, s->handle, e);
-}
-
-static int wait(const struct gpu *g, struct gpu_stream *s, struct error *e)
-{
-    if (cuda_enter(&g->context, e) < 0)
-        return -1;
-    int r = CALL(cuStreamSynchronize, s->handle);
-    cuda_leave();
-    return r;
-}
-
-static int enter(const struct gpu *g, struct error *e)
-{
-    return cuda_enter(&g->context, e);
-}
-
-static void leave(const struct gpu *g)
-{
-    (void)g;
-    cuda_leave();
-}
-
-static int is_idle(const struct gpu *g, struct gpu_stream *s, bool *ret, struct error *e)
-{
-    if (cuda_enter(&g->context, e) < 0)
-        return -1;
-    const int state = cuda_driver()->cuStreamQuery(s->handle);
-    cuda_leave();
-    *ret = state == 0;
-    return state == CU_NOT_READY ? 0 : cuda_check(state, "cuStreamQuery", e);
 }
 
 /* ---- work ---- */
@@ -308,17 +199,18 @@ const struct gpu_driver gpu_driver_cuda = {
     .rounds_up = true,
     .open = open,
     .close = close,
-    .stream_open = stream_open,
-    .stream_close = stream_close,
-    .allocate = allocate,
-    .release = release,
-    .clear = clear,
-    .send = send,
-    .fetch = fetch,
-    .wait = wait,
-    .is_idle = is_idle,
-    .enter = enter,
-    .leave = leave,
+    .stream_open = cuda_gpu_stream_open,
+    .stream_close = cuda_gpu_stream_close,
+    .allocate = cuda_gpu_allocate,
+    .release = cuda_gpu_release,
+    .clear = cuda_gpu_clear,
+    .send = cuda_gpu_send,
+    .fetch = cuda_gpu_fetch,
+    .wait = cuda_gpu_wait,
+    .is_idle = cuda_gpu_is_idle,
+    .follow = cuda_gpu_follow,
+    .enter = cuda_gpu_enter,
+    .leave = cuda_gpu_leave,
     .product = product,
     .run_op = run_op,
     .weight_gradient = weight_gradient,

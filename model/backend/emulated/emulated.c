@@ -45,9 +45,10 @@ static struct gpu *open(int ordinal, const struct encoder_ops_shape *shape, stru
     return NULL;
 }
 
-static int stream_open(const struct gpu *g, struct gpu_stream *s, struct error *e)
+static int stream_open(const struct gpu *g, bool multiplies, struct gpu_stream *s,
+                       struct error *e)
 {
-    (void)g, (void)s, (void)e;
+    (void)g, (void)multiplies, (void)s, (void)e;
     return 0;
 }
 
@@ -96,6 +97,13 @@ static int is_idle(const struct gpu *g, struct gpu_stream *s, bool *ret, struct 
 {
     (void)g, (void)s, (void)e;
     *ret = true;
+    return 0;
+}
+
+static int follow(const struct gpu *g, struct gpu_stream *s, const struct gpu_stream *before,
+                  struct error *e)
+{
+    (void)g, (void)s, (void)before, (void)e;
     return 0;
 }
 
@@ -213,6 +221,7 @@ const struct gpu_driver gpu_driver_emulated = {
     .fetch = copy,
     .wait = wait,
     .is_idle = is_idle,
+    .follow = follow,
     .product = product,
     .run_op = run_op,
     .weight_gradient = weight_gradient,

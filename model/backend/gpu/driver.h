@@ -43,7 +43,9 @@ struct gpu_driver {
     /* ops->trains: the kernels of training are loaded beside those of inference. Null with *e set. */
     struct gpu *(*open)(int ordinal, const struct encoder_ops_shape *ops, struct error *e);
     void (*close)(struct gpu *g);
-    int (*stream_open)(const struct gpu *g, struct gpu_stream *s, struct error *e);
+    /* multiplies: the stream gets products, which need a workspace. */
+    int (*stream_open)(const struct gpu *g, bool multiplies, struct gpu_stream *s,
+                       struct error *e);
     void (*stream_close)(const struct gpu *g, struct gpu_stream *s);
 
     /* Bytes of the device, 256-byte aligned. `clear` sets them to 0, in the stream's order. */
@@ -61,6 +63,9 @@ struct gpu_driver {
     int (*wait)(const struct gpu *g, struct gpu_stream *s, struct error *e);
     /* *ret: the stream has no work left. */
     int (*is_idle)(const struct gpu *g, struct gpu_stream *s, bool *ret, struct error *e);
+    /* Work submitted to *s from now on starts after all work that *before has now. Does not wait. */
+    int (*follow)(const struct gpu *g, struct gpu_stream *s, const struct gpu_stream *before,
+                  struct error *e);
     /* Makes the GPU the calling thread's until leave(), for libraries beside the driver. Null: nothing to do. */
     int (*enter)(const struct gpu *g, struct error *e);
     void (*leave)(const struct gpu *g);

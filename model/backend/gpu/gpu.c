@@ -26,7 +26,7 @@ struct backend_state *gpu_open(const struct backend *b, const struct backend_opt
     s->outline = o->outline;
     s->memory = gpu_memory_new();
     pthread_mutex_init(&s->packs.lock, NULL);
-    if (!o->trains || b->driver->stream_open(gpu, &s->stream, e) == 0) {
+    if (!o->trains || b->driver->stream_open(gpu, true, &s->stream, e) == 0) {
         s->trains = o->trains;
         return s;
     }
@@ -43,6 +43,8 @@ void gpu_close(struct backend_state *s)
         s->driver->wait(s->gpu, &s->stream, &ignored);
         s->driver->stream_close(s->gpu, &s->stream);
     }
+    if (s->beside_open)
+        s->driver->stream_close(s->gpu, &s->beside);
     gpu_packs_finish(s);
     for (uint32_t k = 0; k < s->n_kept; k++)
         gpu_release(s, s->kept[k]);

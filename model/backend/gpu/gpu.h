@@ -24,6 +24,8 @@ struct backend_state {
     struct gpu_packs packs;
     struct gpu_memory *memory;
     struct gpu_stream stream; /* of training: arrays, passes and the optimiser, in order */
+    struct gpu_stream beside; /* of other libraries, once beside_open: runs during a pass */
+    bool beside_open;
 };
 
 /* Training over a driver (gpu/train/). */

@@ -11,7 +11,7 @@ struct backend_workspace *gpu_workspace_of(const struct engine *g, struct engine
         w->memory = memory_new(1, sizeof *w->memory);
         w->memory->state = s;
     }
-    if (!w->memory->open && s->driver->stream_open(s->gpu, &w->memory->stream, e) < 0)
+    if (!w->memory->open && s->driver->stream_open(s->gpu, true, &w->memory->stream, e) < 0)
         return NULL;
     w->memory->open = true;
     return w->memory;

@@ -3,15 +3,39 @@
 #include "model/comm/nccl/nccl_rank.h"
 #include <stdlib.h>
 
-static int sum_array(const struct comm *c, float *x, uint64_t count, struct error *e)
+static void begin_sum(const struct comm *c, float *x, uint64_t count)
 {
     struct nccl *n = c->context;
+    if (n->begun != FINE)
+        return;
+    n->begun = nccl_enter(n, &n->error);
+    if (n->begun != FINE)
+        return;
+    n->begun = nccl_begin_sum(n, x, count, &n->error);
+    n->device.does->leave(n->device.state);
+}
+
+static enum outcome wait_for_sums(struct nccl *n, struct error *e)
+{
     enum outcome o = nccl_enter(n, e);
     if (o == FINE) {
-        o = nccl_sum(n, x, count, e);
+        o = nccl_settle(n, true, e);
         n->device.does->leave(n->device.state);
     }
-    return nccl_agree(n, o, e);
+    return o;
+}
+
+/* First all ranks learn whether each has begun all sums: none waits for sums that another one will never begin. */
+static int end_sums(const struct comm *c, int result, struct error *e)
+{
+    struct nccl *n = c->context;
+    enum outcome o = result < 0 ? FAILED : n->begun;
+    if (result == 0 && o != FINE)
+        *e = n->error;
+    n->begun = FINE;
+    if (nccl_agree(n, o, e) < 0)
+        return -1;
+    return nccl_agree(n, wait_for_sums(n, e), e);
 }
 
 static int move_array(const struct comm *c, const struct comm_move *m, struct error *e)
@@ -75,15 +99,36 @@ static enum outcome begin(struct nccl *n, const struct nccl_id *id, struct error
     return o;
 }
 
+/* A small sum connects all ranks. Otherwise the first sum of a step would do so, and wait for the slowest rank. */
+static int connect(struct nccl *n, struct error *e)
+{
+    const struct training_device *d = &n->device;
+    const uint64_t count = (uint64_t)n->comm.size * NCCL_SHARE_UNIT;
+    float *x = d->does->array_new(d->state, count, e);
+    if (x)
+        n->comm.begin_sum(&n->comm, x, count);
+    const int r = n->comm.end_sums(&n->comm, x ? 0 : -1, e);
+    d->does->array_destroy(d->state, x);
+    return r;
+}
+
+static int find_library(struct nccl *n, struct error *e)
+{
+    return n->device.does->enter
+               ? nccl_library_open(&n->does, e)
+               : error_set(e, ERROR_UNAVAILABLE, "NCCL: needs arrays of a GPU");
+}
+
 static int open(struct nccl *n, struct error *e)
 {
     _Alignas(uint64_t) struct nccl_id id = {{0}};
-    const struct training_device *d = &n->device;
-    int r = d->does->enter ? nccl_library_open(&n->does, e)
-                           : error_set(e, ERROR_UNAVAILABLE, "NCCL: needs arrays of a GPU");
-    return comm_agree(n->host, r, e) < 0 || share_id(n, &id, e) < 0
-               ? -1
-               : nccl_agree(n, begin(n, &id, e), e);
+    int r = find_library(n, e);
+    if (r == 0)
+        r = nccl_reserve(n, e);
+    if (comm_agree(n->host, r, e) < 0 || share_id(n, &id, e) < 0 ||
+        nccl_agree(n, begin(n, &id, e), e) < 0)
+        return -1;
+    return connect(n, e);
 }
 
 const struct comm *comm_nccl(const struct comm *host, const struct training_device *device,
@@ -97,11 +142,13 @@ const struct comm *comm_nccl(const struct comm *host, const struct training_devi
     n->comm.sum_f64 = sum_f64;
     n->comm.sum_u64 = sum_u64;
     n->comm.exchange = NULL;
-    n->comm.sum_array = sum_array;
+    n->comm.begin_sum = begin_sum;
+    n->comm.end_sums = end_sums;
     n->comm.move_array = move_array;
     n->comm.close = close;
     if (open(n, e) == 0)
         return &n->comm;
+    device->does->array_destroy(device->state, n->workspace);
     free(n);
     return NULL;
 }

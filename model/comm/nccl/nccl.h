@@ -4,7 +4,10 @@
 
    Two and four ranks add in the binary tree of model/comm/comm.h: each gets the other ranks' parts of its share, adds them
    up in the tree's order and sends the sum. One rank sends 2 (N-1)/N of the array, as many bytes as a ring of all-reduce.
-   Other numbers of ranks use ncclAllReduce, whose order is NCCL's own: fixed for one version, topology and size. */
+   Other numbers of ranks use ncclAllReduce, whose order is NCCL's own: fixed for one version, topology and size.
+
+   Work of NCCL is on the device's second stream (enter() of model/backend/training.h), so that begin_sum() returns while the
+   device goes on. The ranks' own functions agree on errors only in end_sums(), when the pass has been submitted. */
 #pragma once
 #include "model/backend/training.h"
 #include "model/comm/comm.h"

@@ -4,8 +4,8 @@
 #include "model/comm/nccl/nccl.h"
 #include "model/comm/nccl/nccl_library.h"
 
-/* Elements that are summed at a time (64 MB), and the unit of shares. */
-enum { NCCL_BUCKET = 1 << 24, NCCL_SHARE_UNIT = 64 };
+/* Elements that are summed at a time (32 MB), and the unit of shares. */
+enum { NCCL_BUCKET = 1 << 23, NCCL_SHARE_UNIT = 64 };
 
 /* A rank's result, by severity: a rank whose own call failed is the cause of the others' waiting. */
 enum outcome { FINE, SLOW, FAILED };
@@ -17,9 +17,11 @@ struct nccl {
     struct nccl_library does;
     struct nccl_comm *handle; /* null: not begun, or aborted */
     void *stream;
-    float *workspace; /* other ranks' parts of this rank's share: [size][workspace_share] */
-    uint64_t workspace_share;
+    float *workspace; /* other ranks' parts of this rank's share of a bucket */
     double seconds;
+    enum outcome
+        begun; /* of the sums since the last end_sums(); the first failure stops further ones */
+    struct error error; /* of that failure */
 };
 
 enum outcome nccl_fail(const struct nccl *n, const char *call, int result, struct error *e);
@@ -40,5 +42,8 @@ void nccl_drop(struct nccl *n, bool healthy);
 /* 0, or -1 on all ranks. A rank that failed comes here at once, the others when their time is over. */
 int nccl_agree(struct nccl *n, enum outcome o, struct error *e);
 
-enum outcome nccl_sum(struct nccl *n, float *x, uint64_t count, struct error *e);
+/* Memory of sums. None is allocated later: that could wait for sums that another rank never begins. */
+int nccl_reserve(struct nccl *n, struct error *e);
+/* Returns when NCCL has been given all of it. The sum is there when the stream is idle. */
+enum outcome nccl_begin_sum(struct nccl *n, float *x, uint64_t count, struct error *e);
 enum outcome nccl_move(struct nccl *n, const struct comm_move *m, struct error *e);

@@ -16,19 +16,12 @@ static uint64_t share_of(const struct nccl *n, uint64_t count)
     return (each + NCCL_SHARE_UNIT - 1) / NCCL_SHARE_UNIT * NCCL_SHARE_UNIT;
 }
 
-static enum outcome reserve(struct nccl *n, uint64_t count, struct error *e)
+int nccl_reserve(struct nccl *n, struct error *e)
 {
     const struct training_device *d = &n->device;
-    const uint64_t share = share_of(n, count < NCCL_BUCKET ? count : NCCL_BUCKET);
-    if (!adds_in_tree(n) || share <= n->workspace_share)
-        return FINE;
-    d->does->array_destroy(d->state, n->workspace);
-    n->workspace_share = 0;
-    n->workspace = d->does->array_new(d->state, n->comm.size * share, e);
-    if (!n->workspace)
-        return FAILED;
-    n->workspace_share = share;
-    return FINE;
+    if (adds_in_tree(n))
+        n->workspace = d->does->array_new(d->state, n->comm.size * share_of(n, NCCL_BUCKET), e);
+    return adds_in_tree(n) && !n->workspace ? -1 : 0;
 }
 
 /* ---- a bucket, by the tree ---- */
@@ -53,7 +46,7 @@ static uint64_t count_of(const struct bucket *b, uint32_t rank)
 /* Rank k's part of this rank's share. */
 static float *part_of(const struct nccl *n, const struct bucket *b, uint32_t k)
 {
-    return k == n->comm.rank ? b->x + first_of(b, k) : n->workspace + k * n->workspace_share;
+    return k == n->comm.rank ? b->x + first_of(b, k) : n->workspace + k * b->share;
 }
 
 /* A part of rank k's share goes there, and its part of this rank's share comes. */
@@ -87,8 +80,8 @@ static enum outcome add(const struct nccl *n, const struct bucket *b, struct err
     const uint64_t own = count_of(b, n->comm.rank);
     for (uint32_t distance = 1; own && distance < n->comm.size; distance *= 2)
         for (uint32_t k = 0; k < n->comm.size; k += 2 * distance)
-            if (d->does->array_drain(d->state, part_of(n, b, k), part_of(n, b, k + distance),
-                                     own, 1, e) < 0)
+            if (d->does->drain_beside(d->state, part_of(n, b, k), part_of(n, b, k + distance),
+                                      own, e) < 0)
                 return FAILED;
     return FINE;
 }
@@ -104,7 +97,7 @@ static enum outcome spread(const struct nccl *n, const struct bucket *b, struct 
             o = NCCL_CALL(ncclBroadcast, k == n->comm.rank ? part_of(n, b, 0) : to, to,
                           count_of(b, k), NCCL_FLOAT32, (int)k, n->handle, n->stream);
     }
-    return nccl_end_group(n, o, true, e);
+    return nccl_end_group(n, o, false, e);
 }
 
 static enum outcome sum_by_tree(const struct nccl *n, const struct bucket *b, struct error *e)
@@ -121,12 +114,12 @@ static enum outcome sum_by_nccl(const struct nccl *n, const struct bucket *b, st
 {
     const enum outcome o = NCCL_CALL(ncclAllReduce, b->x, b->x, b->count, NCCL_FLOAT32,
                                      NCCL_SUM, n->handle, n->stream);
-    return o == FINE ? nccl_settle(n, true, e) : o;
+    return o == FINE ? nccl_settle(n, false, e) : o;
 }
 
-enum outcome nccl_sum(struct nccl *n, float *x, uint64_t count, struct error *e)
+enum outcome nccl_begin_sum(struct nccl *n, float *x, uint64_t count, struct error *e)
 {
-    enum outcome o = reserve(n, count, e);
+    enum outcome o = FINE;
     for (uint64_t at = 0; at < count && o == FINE; at += NCCL_BUCKET) {
         const uint64_t left = count - at < NCCL_BUCKET ? count - at : NCCL_BUCKET;
         const struct bucket b = {x + at, left, share_of(n, left)};

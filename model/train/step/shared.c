@@ -16,8 +16,6 @@ static int share_bucket(const struct comm *c, const struct training_device *d, f
 int shared_array(const struct comm *c, const struct training_device *d, float *array,
                  uint64_t count, struct error *e)
 {
-    if (c->sum_array)
-        return c->sum_array(c, array, count, e);
     if (c->size == 1)
         return 0;
     float *host = d->does->array_host(d->state, array);

@@ -5,7 +5,7 @@
 #include "model/comm/comm.h"
 #include "model/gradients/gradients.h"
 
-/* A device's array, by buckets. */
+/* A device's array, by way of the host and by buckets. */
 int shared_array(const struct comm *c, const struct training_device *d, float *array,
                  uint64_t count, struct error *e);
 /* Losses, counts and tokens. */

@@ -5,12 +5,16 @@
    A batch is counted in samples, and so is whatever divides it; a sample has train_batch.group sequences.
 
    --accumulate cuts the batch into parts, which ranks share: the same parts for any number of ranks that divides them.
-   Sums over parts have the same bits on 1, 2 and 4 ranks (model/train/part_sums.h). */
+   Sums over parts have the same bits on 1, 2 and 4 ranks (model/train/part_sums.h).
+
+   Where sums over ranks go on beside other work (begin_sum of model/comm/comm.h: NCCL, not MPI), those of a bucket begin when
+   the way back of the last part has completed it. Otherwise all of them follow the last part. */
 #pragma once
 #include "model/comm/comm.h"
 #include "model/objective/objective.h"
 #include "model/train/learn/learner.h"
 #include "model/train/part_sums.h"
+#include "model/train/step/buckets.h"
 #include "model/train/step/run_options.h"
 
 struct trainer {
@@ -28,6 +32,8 @@ struct trainer {
     uint32_t *rows;
     uint64_t rows_capacity;
     struct part_sums sums;
+    uint64_t bucket; /* least elements of a bucket; 0: the usual number */
+    struct buckets buckets;
 };
 
 struct step_request {

@@ -17,16 +17,33 @@ static bool scatters(const struct trainer *t)
     return shares_moments(t) && scatter_works(t->comm, t->state) && !t->options->save_gradients;
 }
 
-/* The price of alpha is not a rank's, so the bias's gradient is summed, before
-   learner_gather() adds the price to alpha's. */
-int trainer_share(const struct trainer *t, struct batch_loss loss[2], struct error *e)
+/* Sums that have begun; and the bias's. */
+static int end_sums(const struct trainer *t, int result, struct error *e)
+{
+    if (t->learner && result == 0)
+        t->comm->begin_sum(t->comm, t->learner->d_bias.array, t->learner->d_bias.count);
+    return t->comm->end_sums(t->comm, result, e);
+}
+
+static int sum_now(const struct trainer *t, int result, struct error *e)
 {
     const struct train_state *s = t->state;
+    if (comm_agree(t->comm, result, e) < 0 ||
+        (scatters(t) ? scatter_sum(t->comm, s, trainer_needs_pieces(t->options), e)
+                     : shared_array(t->comm, &s->device, s->gradient, s->count, e)) < 0)
+        return -1;
+    return t->learner ? shared_array(t->comm, &s->device, t->learner->d_bias.array,
+                                     t->learner->d_bias.count, e)
+                      : 0;
+}
+
+/* The price of alpha is not a rank's, so the bias's gradient is summed, before
+   learner_gather() adds the price to alpha's. */
+int trainer_share(const struct trainer *t, int result, struct batch_loss loss[2],
+                  struct error *e)
+{
     uint64_t tokens = 0; /* the whole batch is known */
-    if ((scatters(t) ? scatter_sum(t->comm, s, trainer_needs_pieces(t->options), e)
-                     : shared_array(t->comm, &s->device, s->gradient, s->count, e)) < 0 ||
-        (t->learner && shared_array(t->comm, &s->device, t->learner->d_bias.array,
-                                    t->learner->d_bias.count, e) < 0))
+    if ((t->comm->begin_sum ? end_sums : sum_now)(t, result, e) < 0)
         return -1;
     for (int k = 0; k < 2; k++)
         if (shared_losses(t->comm, &loss[k], &tokens, e) < 0)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* See fake_nccl.h. Written against nccl.h's prototypes. $FAKE_NCCL_FAIL, RANK:CALL, has a call fail in a program that does not
-   know the mock: of the process whose $RANK that is. $FAKE_NCCL_FOLDER gets the file; after failures it may stay. */
+/* See fake_nccl.h. Written against nccl.h's prototypes. $FAKE_NCCL_FAIL, RANK:NUMBER:CALL, has the call of that number and name
+   fail in a program that does not know the mock: of the process whose $RANK that is. $FAKE_NCCL_FOLDER gets the file; after failures it may stay. */
 #include "tests/train/ranks/fake_nccl.h"
 #include "model/comm/nccl/nccl_symbols.h"
 #include <fcntl.h>
@@ -259,18 +259,24 @@ static int add(struct nccl_comm *c, bool sends, const void *at, size_t count, in
     return 0;
 }
 
+static void report(const char *call, const void *at, void *stream)
+{
+    if (fake_nccl.moves)
+        fake_nccl.moves(call, at, stream);
+}
+
 FAKE(ncclSend, const void *from, size_t count, int type, int peer, struct nccl_comm *c,
      void *stream)
 {
     COUNTED;
-    (void)stream;
+    report(__func__, from, stream);
     return type == NCCL_FLOAT32 ? add(c, true, from, count, peer) : misuse(INVALID_ARGUMENT);
 }
 
 FAKE(ncclRecv, void *to, size_t count, int type, int peer, struct nccl_comm *c, void *stream)
 {
     COUNTED;
-    (void)stream;
+    report(__func__, to, stream);
     return type == NCCL_FLOAT32 ? add(c, false, to, count, peer) : misuse(INVALID_ARGUMENT);
 }
 
@@ -278,7 +284,7 @@ FAKE(ncclBroadcast, const void *from, void *to, size_t count, int type, int root
      struct nccl_comm *c, void *stream)
 {
     COUNTED;
-    (void)stream;
+    report(__func__, from, stream);
     if (type != NCCL_FLOAT32)
         return misuse(INVALID_ARGUMENT);
     if (root != c->rank)
@@ -294,7 +300,7 @@ FAKE(ncclAllReduce, const void *from, void *to, size_t count, int type, int op,
      struct nccl_comm *c, void *stream)
 {
     COUNTED;
-    (void)stream;
+    report(__func__, from, stream);
     if (type != NCCL_FLOAT32 || op != NCCL_SUM || from != to || c->arrays)
         return misuse(INVALID_ARGUMENT);
     c->arrays = calloc((size_t)c->ranks * count, sizeof *c->arrays);
@@ -311,7 +317,9 @@ FAKE(ncclAllReduce, const void *from, void *to, size_t count, int type, int op,
 __attribute__((constructor)) static void read_environment(void)
 {
     const char *text = getenv("FAKE_NCCL_FAIL"), *rank = getenv("RANK");
-    int of, call;
-    if (text && rank && sscanf(text, "%d:%d", &of, &call) == 2 && of == atoi(rank))
-        fake_nccl.fail_at = call;
+    int of, call, at = 0;
+    if (!text || !rank || sscanf(text, "%d:%d:%n", &of, &call, &at) != 2 || of != atoi(rank))
+        return;
+    fake_nccl.fail_at = call;
+    snprintf(fake_nccl.only, sizeof fake_nccl.only, "%s", text + at);
 }

@@ -10,4 +10,6 @@ struct fake_nccl {
     int state_fails;    /* ncclCommGetAsyncError succeeds there, with an error as the state */
     int hangs;          /* operations of this rank never go on */
     int communicators, groups, misuses;
+    void (*moves)(const char *call, const void *at,
+                  void *stream); /* called by operations; or null */
 };

@@ -130,9 +130,15 @@ def hanging(toy):
 
 
 def failing(toy):
-    """A call of NCCL fails on rank 1; rank 0 waits for it in vain, and names it. The start counts, too."""
-    toy.ended(toy.start(2, *toy.command("run", *LONG, *MEET), FAKE_NCCL_FAIL="1:12"), "rank 1: NCCL: nccl", seconds=2 * SECONDS)
+    """A call of NCCL fails on rank 1, in a sum that goes on beside the backward pass; rank 0 waits for it in vain, and names it."""
+    toy.ended(toy.start(2, *toy.command("run", *LONG, *MEET), FAKE_NCCL_FAIL="1:12:ncclSend"), "rank 1: NCCL: ncclSend", seconds=2 * SECONDS)
+    assert [x["step"] for x in toy.log("run") if "lr" in x], "it ended before the first step"
     toy.remove("run")
+
+
+def failing_at_start(toy):
+    """The same in the sum that connects the ranks."""
+    toy.ended(toy.start(2, *toy.command("run", *LONG, *MEET), FAKE_NCCL_FAIL="1:1:ncclRecv"), "rank 1: NCCL: ncclRecv", seconds=2 * SECONDS)
 
 
 def interrupted(toy):
@@ -158,10 +164,10 @@ def refused(toy):
 
 def main():
     maskbert, GpuToy.nccl = map(os.path.abspath, sys.argv[1:3])
-    apart, pool = [], concurrent.futures.ThreadPoolExecutor(2)  # these wait for most of their time
+    apart, pool = [], concurrent.futures.ThreadPoolExecutor(3)  # these wait for most of their time
 
     def begin(toy):
-        for name, test in (("hang", hanging), ("fail", failing)):
+        for name, test in (("hang", hanging), ("fail", failing), ("start", failing_at_start)):
             made = type(toy).__new__(type(toy))
             made.maskbert, made.work = toy.maskbert, toy.work / name
             made.work.mkdir()
@@ -172,10 +178,10 @@ def main():
     def end(toy):
         for each in apart:
             each.result()
-        subprocess.run(["rm", "-r", toy.work / "hang", toy.work / "fail"], check=True)
+        subprocess.run(["rm", "-r", *(toy.work / name for name in ("hang", "fail", "start"))], check=True)
 
     tests = {"begin": begin, **{t.__name__: t for t in (numbers_of_ranks, other_numbers, learned_mask, killed, interrupted, refused)}, "end": end}
-    result = run_tests(GpuToy, maskbert, tests, {"hang", "fail"}, ON)
+    result = run_tests(GpuToy, maskbert, tests, {"hang", "fail", "start"}, ON)
     print(f"{children_seconds():.1f} s of processor time")
     return result
 

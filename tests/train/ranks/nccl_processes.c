@@ -22,6 +22,7 @@ static struct fake_nccl *fake; /* of the mock that this process has loaded */
 /* ---- a device whose memory is the host's ---- */
 
 static int arrays, entered;
+bool processes_busy;
 
 static float *array_new(struct backend_state *s, uint64_t count, struct error *e)
 {
@@ -37,10 +38,10 @@ static void array_destroy(struct backend_state *s, float *array)
     free(array);
 }
 
-static int array_drain(struct backend_state *s, float *to, float *from, uint64_t count,
-                       uint32_t threads, struct error *e)
+static int drain_beside(struct backend_state *s, float *to, float *from, uint64_t count,
+                        struct error *e)
 {
-    (void)s, (void)threads, (void)e;
+    (void)s, (void)e;
     for (uint64_t k = 0; k < count; k++) {
         to[k] += from[k];
         from[k] = 0;
@@ -65,13 +66,13 @@ static void leave(struct backend_state *s)
 static int is_idle(struct backend_state *s, bool *ret, struct error *e)
 {
     (void)s, (void)e;
-    *ret = true;
+    *ret = !processes_busy;
     return 0;
 }
 
 static const struct training_backend host_memory = {.array_new = array_new,
                                                     .array_destroy = array_destroy,
-                                                    .array_drain = array_drain,
+                                                    .drain_beside = drain_beside,
                                                     .enter = enter,
                                                     .leave = leave,
                                                     .is_idle = is_idle};

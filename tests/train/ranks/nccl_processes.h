@@ -2,6 +2,7 @@
 /* Ranks as processes, which meet by TCP and have a mock of NCCL, and arrays in the host's memory. */
 #pragma once
 #include "model/comm/comm.h"
+#include <stdbool.h>
 
 enum { MOST_RANKS = 4 };
 
@@ -23,7 +24,8 @@ struct outcome_of_rank {
 };
 
 extern struct outcome_of_rank *processes_outcome; /* [MOST_RANKS] of the last run */
-extern char processes_meet[64];                   /* the file of the rendezvous */
+extern bool processes_busy;     /* the device of this rank never ends its work */
+extern char processes_meet[64]; /* the file of the rendezvous */
 
 int processes_begin(const char *mock);
 void processes_end(void);

@@ -37,12 +37,22 @@ static float tree(uint32_t first, uint32_t ranks, uint64_t k)
                       : tree(first, ranks / 2, k) + tree(first + ranks / 2, ranks / 2, k);
 }
 
+/* The sums of two halves go on at the same time. */
+static int sum_halves(const struct comm *c, float *x, uint64_t count, struct error *e)
+{
+    const uint64_t half = count / 2;
+    c->begin_sum(c, x + half, count - half);
+    if (half)
+        c->begin_sum(c, x, half);
+    return c->end_sums(c, 0, e);
+}
+
 static int check_sum(const struct comm *c, uint64_t count, struct error *e)
 {
     float *x = memory_new(count, sizeof *x);
     for (uint64_t k = 0; k < count; k++)
         x[k] = number(c->rank, k);
-    int r = c->sum_array(c, x, count, e);
+    int r = sum_halves(c, x, count, e);
     for (uint64_t k = 0; k < count && r == 0; k++) {
         const float line = number(0, k) + number(1, k) + number(2, k); /* the mock's order */
         if (x[k] != (c->size == 3 ? line : tree(0, c->size, k)))
@@ -150,7 +160,7 @@ static void must_have_failed(const struct subject *s, const char *says)
 }
 
 /* Sums of three ranks are NCCL's own, those of two are made of messages: so every call is reached. The first call of a name
-   fails, and where there are several, a later one. */
+   fails, which is of the sum that connects the ranks, and one of the second of two sums that go on at the same time. */
 static void a_failure_of_each_call_ends_all_ranks(void **unused)
 {
     static const struct {
@@ -160,13 +170,14 @@ static void a_failure_of_each_call_ends_all_ranks(void **unused)
     } cases[] = {
         {"ncclCommInitRankConfig", 2, 1},
         {"ncclCommGetAsyncError", 2, 1},
-        {"ncclCommGetAsyncError", 2, 4},
+        {"ncclCommGetAsyncError", 2, 6},
         {"ncclGroupStart", 2, 1},
+        {"ncclGroupStart", 2, 6},
         {"ncclSend", 2, 1},
         {"ncclSend", 2, 3},
-        {"ncclRecv", 2, 1},
-        {"ncclGroupEnd", 2, 2},
-        {"ncclBroadcast", 2, 1},
+        {"ncclRecv", 2, 3},
+        {"ncclGroupEnd", 2, 6},
+        {"ncclBroadcast", 2, 5},
         {"ncclAllReduce", 3, 1},
         {"ncclAllReduce", 3, 3},
     };
@@ -182,6 +193,55 @@ static void a_failure_of_each_call_ends_all_ranks(void **unused)
         assert_string_equal(processes_outcome[1].failed, cases[k].call);
         must_have_failed(&s, cases[k].call);
     }
+}
+
+/* A rank whose own work fails begins only the first of two sums. The others wait for the second one. All know afterwards that
+   sums have ended. */
+static int sum_and_fail(const struct comm *c, struct error *e)
+{
+    struct error later = {0};
+    float x[2] = {1, 1};
+    int r = 0;
+    c->begin_sum(c, x, 1);
+    if (c->rank == 1)
+        r = error_set(e, ERROR_INPUT, "of rank 1 alone");
+    else
+        c->begin_sum(c, x + 1, 1);
+    r = c->end_sums(c, r, e);
+    return c->end_sums(c, 0, &later) < 0 ? r : error_set(e, ERROR_FALSE, "no failure");
+}
+
+static void work_that_fails_between_sums_ends_all_ranks(void **unused)
+{
+    (void)unused;
+    for (uint32_t ranks = 2; ranks <= MOST_RANKS; ranks++) {
+        const struct subject s = {.ranks = ranks, .run = sum_and_fail, .seconds = 1};
+        assert_true(processes_run(&s) < 10);
+        for (uint32_t k = 0; k < ranks; k++) {
+            const struct outcome_of_rank *o = &processes_outcome[k];
+            assert_int_equal(o->result, -1);
+            assert_string_equal(o->error.text, "rank 1: of rank 1 alone");
+            assert_int_equal(o->error.kind, ERROR_FALSE);
+            assert_int_equal(o->kept, 0);
+        }
+    }
+}
+
+/* Nor does a rank wait for its device then. */
+static int fail_beside_busy_devices(const struct comm *c, struct error *e)
+{
+    const int r = c->rank == 1 ? error_set(e, ERROR_FALSE, "of rank 1 alone") : 0;
+    processes_busy = true;
+    return c->end_sums(c, r, e);
+}
+
+static void no_rank_waits_for_sums_that_another_does_not_begin(void **unused)
+{
+    const struct subject s = {.ranks = 2, .run = fail_beside_busy_devices, .seconds = 20};
+    (void)unused;
+    assert_true(processes_run(&s) < 10);
+    for (uint32_t k = 0; k < s.ranks; k++)
+        assert_string_equal(processes_outcome[k].error.text, "rank 1: of rank 1 alone");
 }
 
 static void rank_0_fails_alone(void **unused)
@@ -275,6 +335,8 @@ int main(int argc, char **argv)
         cmocka_unit_test(numbers_are_summed_in_the_tree),
         cmocka_unit_test(arrays_move),
         cmocka_unit_test(a_failure_of_each_call_ends_all_ranks),
+        cmocka_unit_test(work_that_fails_between_sums_ends_all_ranks),
+        cmocka_unit_test(no_rank_waits_for_sums_that_another_does_not_begin),
         cmocka_unit_test(rank_0_fails_alone),
         cmocka_unit_test(an_error_of_the_others_is_reported),
         cmocka_unit_test(what_hangs_ends),

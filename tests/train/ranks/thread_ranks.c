@@ -72,6 +72,7 @@ void rank_begin(struct rank *r, const struct learn_options *learn)
                                            .transform = "softmax",
                                            .dtype = ELEMENT_F32,
                                            .threads = 1,
+                                           .device = r->device,
                                            .parts = random_objective.parts,
                                            .trains = true,
                                            .dropout = true,

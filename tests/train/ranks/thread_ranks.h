@@ -20,6 +20,7 @@ struct meeting {
 
 struct rank {
     struct comm comm;
+    const char *device; /* null: the CPU */
     struct run_options options;
     struct trainer trainer;
     struct step_result step[STEPS];

@@ -3,12 +3,6 @@
 #include "model/backend/gpu/train/train.h"
 #include <stddef.h>
 
-static int run(struct backend_state *s, enum train_op op, const struct train_args *a,
-               struct error *e)
-{
-    return s->driver->run_train(s->gpu, &s->stream, op, a, e);
-}
-
 static uint64_t bytes_of(uint64_t count)
 {
     return count * sizeof(float);
@@ -60,18 +54,35 @@ static int clear(struct backend_state *s, float *to, uint64_t count, uint32_t th
     return s->driver->clear(s->gpu, &s->stream, to, bytes_of(count), e);
 }
 
+static int drain_on(struct backend_state *s, struct gpu_stream *stream, float *to, float *from,
+                    uint64_t count, struct error *e)
+{
+    const struct train_args args = {.count = count, .x = from, .y = to};
+    return s->driver->run_train(s->gpu, stream, TRAIN_OP_ADD, &args, e);
+}
+
 static int drain(struct backend_state *s, float *to, float *from, uint64_t count,
                  uint32_t threads, struct error *e)
 {
     (void)threads;
-    return run(s, TRAIN_OP_ADD, &(struct train_args){.count = count, .x = from, .y = to}, e);
+    return drain_on(s, &s->stream, to, from, count, e);
 }
 
 /* ---- for other libraries ---- */
 
+static int open_beside(struct backend_state *s, struct error *e)
+{
+    if (!s->beside_open && s->driver->stream_open(s->gpu, false, &s->beside, e) < 0)
+        return -1;
+    s->beside_open = true;
+    return s->driver->follow(s->gpu, &s->beside, &s->stream, e);
+}
+
 static int enter(struct backend_state *s, void **ret_stream, struct error *e)
 {
-    *ret_stream = s->stream.handle;
+    if (open_beside(s, e) < 0)
+        return -1;
+    *ret_stream = s->beside.handle;
     return s->driver->enter ? s->driver->enter(s->gpu, e) : 0;
 }
 
@@ -83,7 +94,13 @@ static void leave(struct backend_state *s)
 
 static int is_idle(struct backend_state *s, bool *ret, struct error *e)
 {
-    return s->driver->is_idle(s->gpu, &s->stream, ret, e);
+    return s->driver->is_idle(s->gpu, &s->beside, ret, e);
+}
+
+static int drain_beside(struct backend_state *s, float *to, float *from, uint64_t count,
+                        struct error *e)
+{
+    return drain_on(s, &s->beside, to, from, count, e);
 }
 
 const struct training_backend gpu_training = {
@@ -100,6 +117,7 @@ const struct training_backend gpu_training = {
     .enter = enter,
     .leave = leave,
     .is_idle = is_idle,
+    .drain_beside = drain_beside,
     .gradient_norm = gpu_gradient_norm,
     .update = gpu_update,
     .refill = gpu_refill,

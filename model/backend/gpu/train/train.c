@@ -182,6 +182,6 @@ void gpu_training_attention(const struct backend_training *m, struct gradients_a
 
 void gpu_training_use(const struct backend_state *s, struct training_use *ret)
 {
-    ret->launches = s->stream.launches;
+    ret->launches = s->stream.launches + s->beside.launches;
     gpu_memory_use(s, &ret->bytes, &ret->most_bytes);
 }
