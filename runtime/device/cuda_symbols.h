@@ -66,6 +66,8 @@ enum {
                        void **extra))                                                          \
     S(cuMemAlloc_v2, (cu_pointer *pointer, size_t bytes))                                      \
     S(cuMemFree_v2, (cu_pointer pointer))                                                      \
+    S(cuMemHostAlloc, (void **pointer, size_t bytes, unsigned flags))                          \
+    S(cuMemFreeHost, (void *pointer))                                                          \
     S(cuMemcpyHtoD_v2, (cu_pointer to, const void *from, size_t bytes))                        \
     S(cuMemcpyDtoH_v2, (void *to, cu_pointer from, size_t bytes))                              \
     S(cuMemcpyHtoDAsync_v2, (cu_pointer to, const void *from, size_t bytes,                    \
@@ -81,6 +83,7 @@ enum {
     S(cuStreamWaitEvent, (struct cu_stream *stream, struct cu_event *event, unsigned flags))   \
     S(cuEventCreate, (struct cu_event **event, unsigned flags))                                \
     S(cuEventRecord, (struct cu_event *event, struct cu_stream *stream))                       \
+    S(cuEventSynchronize, (struct cu_event *event))                                            \
     S(cuEventDestroy_v2, (struct cu_event *event))                                             \
     S(cuStreamBeginCapture_v2, (struct cu_stream *stream, int mode))                           \
     S(cuStreamEndCapture, (struct cu_stream *stream, struct cu_graph **graph))                 \

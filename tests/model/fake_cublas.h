@@ -166,6 +166,7 @@ FAKE(cublasLtMatmul, struct lt_handle *handle, struct lt_desc *desc, const void 
     fake_gpu.products++;
     fake_gpu.fused += desc->epilogue != LT_EPILOGUE_DEFAULT;
     fake_gpu.gelus += desc->epilogue == LT_EPILOGUE_GELU_BIAS;
-    struct work w = {.product = {*desc, *a_layout, *b_layout, *d_layout, a, b, d, adds}};
+    struct work w = {.kind = WORK_PRODUCT,
+                     .product = {*desc, *a_layout, *b_layout, *d_layout, a, b, d, adds}};
     return take(stream, &w);
 }

@@ -2,7 +2,7 @@
 /* libcuda.so.1 and libcublasLt for the test of models on the device "cuda" where there is no GPU. Device
    memory is the host's, NaN throughout until it is written; kernels are run by the test; products are
    computed from the descriptions that they were given, column by column as cublasLt.h defines them; what
-   a stream is given while it is captured runs when the graph does. */
+   a stream is given runs as late as possible (fake_work.h), or when its graph does. */
 #include "tests/model/fake_gpu.h"
 #include "model/backend/cuda/cublas_symbols.h"
 #include <math.h>
@@ -32,79 +32,8 @@ static int count_call(const char *name)
     return INJECTED;
 }
 
-/* ---- work, now or later ---- */
-
-struct cu_function {
-    char name[40];
-};
-
 #include "tests/model/fake_product.h"
-
-/* A kernel with its arguments, or a product. */
-struct work {
-    struct cu_function function;
-    unsigned blocks, threads, shared_bytes;
-    void *args;
-    struct product product;
-    struct work *next;
-};
-
-struct cu_graph {
-    struct work *first, **last;
-};
-
-struct cu_graph_exec {
-    struct cu_graph graph;
-};
-
-struct cu_stream {
-    struct cu_graph *capture;
-    int given;                      /* work so far */
-    const struct cu_stream *before; /* whose work it waits for, up to: */
-    int up_to;
-};
-
-static int unseen(const void *of)
-{
-    const struct cu_stream *s = of;
-    return s->before ? s->before->given - s->up_to : -1;
-}
-
-static int run(const struct work *w)
-{
-    return w->args
-               ? fake_gpu.run(w->function.name, w->blocks, w->threads, w->shared_bytes, w->args)
-               : run_product(&w->product);
-}
-
-static void free_works(struct work *w)
-{
-    while (w) {
-        struct work *next = w->next;
-        free(w->args);
-        free(w);
-        w = next;
-    }
-}
-
-/* Takes what w points to. */
-static int take(struct cu_stream *stream, const struct work *w)
-{
-    fake_gpu.outside += !stream;
-    if (stream)
-        stream->given++;
-    if (!stream || !stream->capture) {
-        int r = run(w);
-        free(w->args);
-        return r;
-    }
-    struct work *copy = malloc(sizeof *copy);
-    *copy = *w;
-    copy->next = NULL;
-    *stream->capture->last = copy;
-    stream->capture->last = &copy->next;
-    return 0;
-}
+#include "tests/model/fake_work.h"
 
 /* ---- the driver ---- */
 
@@ -175,7 +104,8 @@ FAKE(cuLaunchKernel, struct cu_function *function, unsigned grid_x, unsigned gri
 {
     INSIDE;
     const size_t bytes = fake_gpu.args_bytes(function->name);
-    struct work w = {.function = *function,
+    struct work w = {.kind = WORK_KERNEL,
+                     .function = *function,
                      .blocks = grid_x * grid_y * grid_z,
                      .threads = block_x * block_y * block_z,
                      .shared_bytes = shared,
@@ -209,10 +139,41 @@ FAKE(cuMemAlloc_v2, cu_pointer *pointer, size_t bytes)
     return 0;
 }
 
+/* Waits for the device. */
 FAKE(cuMemFree_v2, cu_pointer pointer)
 {
+    run_all();
     fake_gpu.allocations -= pointer != 0;
     free((void *)(size_t)pointer);
+    return 0;
+}
+
+FAKE(cuMemHostAlloc, void **pointer, size_t bytes, unsigned flags)
+{
+    INSIDE;
+    if (flags || !bytes)
+        return fail(INVALID_VALUE);
+    struct pinned *p = malloc(sizeof *p);
+    *p = (struct pinned){malloc(bytes), bytes, all_pinned};
+    all_pinned = p;
+    fake_gpu.pinned++;
+    *pointer = p->begin;
+    return 0;
+}
+
+FAKE(cuMemFreeHost, void *pointer)
+{
+    struct pinned **at = &all_pinned;
+    run_all();
+    while (*at && (*at)->begin != pointer)
+        at = &(*at)->next;
+    if (!*at)
+        return fail(INVALID_VALUE);
+    struct pinned *p = *at;
+    *at = p->next;
+    fake_gpu.pinned--;
+    free(p->begin);
+    free(p);
     return 0;
 }
 
@@ -234,26 +195,29 @@ FAKE(cuMemcpyHtoDAsync_v2, cu_pointer to, const void *from, size_t bytes,
      struct cu_stream *stream)
 {
     INSIDE;
-    stream->given++;
-    memcpy((void *)(size_t)to, from, bytes);
-    return fail(stream->capture ? CAPTURE_UNSUPPORTED : 0);
+    const struct work w = {
+        .kind = WORK_COPY, .to = (void *)(size_t)to, .from = from, .bytes = bytes};
+    return stream->capture ? fail(CAPTURE_UNSUPPORTED) : copy(stream, &w);
 }
 
+/* Returns when it is done, as for all memory that is not pinned. */
 FAKE(cuMemcpyDtoHAsync_v2, void *to, cu_pointer from, size_t bytes, struct cu_stream *stream)
 {
     INSIDE;
-    stream->given++;
+    if (stream->capture)
+        return fail(CAPTURE_UNSUPPORTED);
+    const int r = run_until(stream, ++stream->given);
     memcpy(to, (const void *)(size_t)from, bytes);
-    return fail(stream->capture ? CAPTURE_UNSUPPORTED : 0);
+    return fail(r);
 }
 
 FAKE(cuMemsetD8Async, cu_pointer to, unsigned char value, size_t bytes,
      struct cu_stream *stream)
 {
     INSIDE;
-    stream->given++;
-    memset((void *)(size_t)to, value, bytes);
-    return fail(stream->capture ? CAPTURE_UNSUPPORTED : 0);
+    const struct work w = {
+        .kind = WORK_SET, .to = (void *)(size_t)to, .value = value, .bytes = bytes};
+    return stream->capture ? fail(CAPTURE_UNSUPPORTED) : take(stream, &w);
 }
 
 #include "tests/model/fake_cublas.h"

@@ -10,6 +10,10 @@ struct fake_gpu {
     int calls, fail_at; /* the call that fails, counted from 1; 0: none */
     int failures;       /* calls that failed */
     char failed[64];    /* its name */
+    int pinned;         /* blocks of pinned memory held now */
+    int copies;         /* from pinned memory */
+    int beside;         /* of these, given while another stream had work left */
+    int lazy_copies;    /* those run as late as possible, too */
     int pushed;         /* depth of the context stack */
     int capability;     /* 80: compute capability 8.0 */
     int refuses_fusing; /* the library has no product with an epilogue */

@@ -8,12 +8,21 @@ FAKE(cuStreamCreate, struct cu_stream **stream, unsigned flags)
     if (flags != CU_STREAM_NON_BLOCKING)
         return fail(INVALID_VALUE);
     fake_gpu.streams++;
-    *stream = calloc(1, sizeof **stream);
+    struct cu_stream *s = calloc(1, sizeof *s);
+    s->last = &s->first;
+    s->next = all_streams;
+    all_streams = s;
+    *stream = s;
     return 0;
 }
 
 FAKE(cuStreamDestroy_v2, struct cu_stream *stream)
 {
+    struct cu_stream **at = &all_streams;
+    run_all();
+    while (*at != stream)
+        at = &(*at)->next;
+    *at = stream->next;
     fake_gpu.streams--;
     free(stream);
     return 0;
@@ -22,18 +31,19 @@ FAKE(cuStreamDestroy_v2, struct cu_stream *stream)
 FAKE(cuStreamSynchronize, struct cu_stream *stream)
 {
     INSIDE;
-    return fail(stream && stream->capture ? CAPTURE_UNSUPPORTED : 0);
+    return fail(stream->capture ? CAPTURE_UNSUPPORTED : run_until(stream, stream->given));
 }
 
+/* Much time has passed. */
 FAKE(cuStreamQuery, struct cu_stream *stream)
 {
     INSIDE;
     fake_gpu.asked = stream;
-    return fail(stream && stream->capture ? CAPTURE_UNSUPPORTED : 0);
+    return fail(stream->capture ? CAPTURE_UNSUPPORTED : run_until(stream, stream->given));
 }
 
 struct cu_event {
-    const struct cu_stream *stream;
+    struct cu_stream *stream;
     int given;
 };
 
@@ -68,7 +78,14 @@ FAKE(cuStreamWaitEvent, struct cu_stream *stream, struct cu_event *event, unsign
         return fail(INVALID_VALUE);
     stream->before = event->stream;
     stream->up_to = event->given;
-    return 0;
+    return take(stream, &(struct work){
+                            .kind = WORK_WAIT, .stream = event->stream, .up_to = event->given});
+}
+
+FAKE(cuEventSynchronize, struct cu_event *event)
+{
+    INSIDE;
+    return fail(run_until(event->stream, event->given));
 }
 
 FAKE(cuStreamBeginCapture_v2, struct cu_stream *stream, int mode)
@@ -131,12 +148,23 @@ FAKE(cuGraphExecDestroy, struct cu_graph_exec *exec)
     return 0;
 }
 
+static int take_copy(struct cu_stream *stream, const struct work *w)
+{
+    struct work own = *w;
+    if (w->args) {
+        const size_t bytes = fake_gpu.args_bytes(w->function.name);
+        own.args = malloc(bytes);
+        memcpy(own.args, w->args, bytes);
+    }
+    return take(stream, &own);
+}
+
 FAKE(cuGraphLaunch, struct cu_graph_exec *exec, struct cu_stream *stream)
 {
     INSIDE;
     fake_gpu.replays++;
     int r = fail(stream->capture ? CAPTURE_UNSUPPORTED : 0);
     for (const struct work *w = exec->graph.first; w && !r; w = w->next)
-        r = run(w);
+        r = take_copy(stream, w);
     return r;
 }

@@ -9,6 +9,8 @@
         return fail(NOT_FOUND);                            \
     }
 
+UNUSED(cuMemHostAlloc)
+UNUSED(cuMemFreeHost)
 UNUSED(cuMemcpyHtoDAsync_v2)
 UNUSED(cuMemcpyDtoHAsync_v2)
 UNUSED(cuMemsetD8Async)
@@ -19,6 +21,7 @@ UNUSED(cuStreamQuery)
 UNUSED(cuStreamWaitEvent)
 UNUSED(cuEventCreate)
 UNUSED(cuEventRecord)
+UNUSED(cuEventSynchronize)
 UNUSED(cuEventDestroy_v2)
 UNUSED(cuStreamBeginCapture_v2)
 UNUSED(cuStreamEndCapture)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Does training through the driver API and cuBLASLt, on a mock GPU (tests/model/fake_gpu.c), give the gradients of the
-   emulated device? Do sums by a mock of NCCL begin during the backward pass, on a stream that waits for the gradients? When a
+   emulated device? Is a pass right that is submitted while the pass before still runs? Do sums by a mock of NCCL begin during the backward pass, on a stream that waits for the gradients? When a
    call fails: is there one line, and is nothing kept? */
 #include "masks/base/memory.h"
 #include "model/comm/nccl/nccl.h"
@@ -66,11 +66,72 @@ static void gradients_are_those_of_the_emulated_device(void **unused)
     }
 }
 
+/* ---- passes, one after another ---- */
+
+enum { PASSES = 4 };
+
+/* Each pass has a part of the batch. The second one has no targets, so that nothing waits for the first one before the third,
+   which has the same stage. */
+static void run_pass(struct train_subject *s, uint32_t k)
+{
+    int32_t offsets[SEQUENCES + 1];
+    uint32_t rows[ROWS];
+    struct train_batch part;
+    struct gradients_request r = subject_request(s);
+    struct batch_loss loss = {0};
+    struct error e = {0};
+    train_batch_slice(&s->batch, 2 * k, 2, &part, offsets, rows);
+    for (uint32_t t = 0; t < part.targets && k == 1; t++)
+        part.target[t].count = 0;
+    r.batch = &part;
+    if (gradients_compute(&r, s->workspace, &loss, &e) < 0)
+        fail_msg("%s", e.text);
+}
+
+static float *run_passes(struct train_subject *s, bool waits)
+{
+    struct error e = {0};
+    device_fake->copies = device_fake->beside = 0;
+    if (train_state_clear(s->state, 1, &e) < 0)
+        fail_msg("%s", e.text);
+    for (uint32_t k = 0; k < PASSES; k++) {
+        run_pass(s, k);
+        if (waits)
+            free(state_gradient(s->state));
+    }
+    assert_int_equal(device_fake->copies, PASSES);
+    assert_true(waits || device_fake->beside == PASSES);
+    return state_gradient(s->state);
+}
+
+static void passes_do_not_wait_for_each_other(void **unused)
+{
+    struct train_subject s;
+    (void)unused;
+    device_use_ops(ELEMENT_F32, HIDDEN, true);
+    random_restart();
+    random_model(1, HIDDEN, 2, 2, "gelu");
+    subjects_are_on("cuda");
+    subject_begin(&s, &(struct subject_options){"dense", "softmax", ELEMENT_F32, 2});
+    device_use_attention(s.engine);
+    float *truth = run_passes(&s, true);
+    for (int lazy = 0; lazy < 2; lazy++) {
+        device_fake->lazy_copies = lazy;
+        float *got = run_passes(&s, false);
+        assert_memory_equal(truth, got, s.state->count * sizeof *got);
+        free(got);
+    }
+    device_fake->lazy_copies = 0;
+    free(truth);
+    subject_end(&s);
+}
+
 static bool holds_nothing(void)
 {
     return !device_fake->contexts && !device_fake->modules && !device_fake->allocations &&
-           !device_fake->streams && !device_fake->events && !device_fake->graphs &&
-           !device_fake->handles && !device_fake->descriptions && !device_fake->pushed;
+           !device_fake->streams && !device_fake->events && !device_fake->pinned &&
+           !device_fake->graphs && !device_fake->handles && !device_fake->descriptions &&
+           !device_fake->pushed;
 }
 
 /* ---- sums of one rank ---- */
@@ -267,6 +328,7 @@ int main(int argc, char **argv)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(gradients_are_those_of_the_emulated_device),
+        cmocka_unit_test(passes_do_not_wait_for_each_other),
         cmocka_unit_test(sums_begin_during_the_backward_pass),
         cmocka_unit_test(a_failure_leaves_nothing),
     };

@@ -29,5 +29,11 @@ int cuda_gpu_wait(const struct gpu *g, struct gpu_stream *s, struct error *e);
 int cuda_gpu_is_idle(const struct gpu *g, struct gpu_stream *s, bool *ret, struct error *e);
 int cuda_gpu_follow(const struct gpu *g, struct gpu_stream *s, const struct gpu_stream *before,
                     struct error *e);
+void *cuda_gpu_allocate_pinned(const struct gpu *g, uint64_t bytes, struct error *e);
+void cuda_gpu_release_pinned(const struct gpu *g, void *p);
+int cuda_gpu_mark(const struct gpu *g, struct gpu_event *event, const struct gpu_stream *s,
+                  struct error *e);
+int cuda_gpu_reach(const struct gpu *g, const struct gpu_event *event, struct error *e);
+void cuda_gpu_event_close(const struct gpu *g, struct gpu_event *event);
 int cuda_gpu_enter(const struct gpu *g, struct error *e);
 void cuda_gpu_leave(const struct gpu *g);

@@ -12,6 +12,25 @@ void cuda_gpu_release(const struct gpu *g, void *p)
     cuda_release(&g->context, p);
 }
 
+void *cuda_gpu_allocate_pinned(const struct gpu *g, uint64_t bytes, struct error *e)
+{
+    void *ret = NULL;
+    if (cuda_enter(&g->context, e) < 0)
+        return NULL;
+    CALL(cuMemHostAlloc, &ret, bytes ? bytes : 1, 0);
+    cuda_leave();
+    return ret;
+}
+
+void cuda_gpu_release_pinned(const struct gpu *g, void *p)
+{
+    if (!p)
+        return;
+    bool entered = cuda_try_enter(&g->context);
+    cuda_driver()->cuMemFreeHost(p);
+    cuda_try_leave(entered);
+}
+
 static int open_stream(const struct gpu *g, struct cu_stream **ret, struct error *e)
 {
     if (cuda_enter(&g->context, e) < 0)
@@ -100,20 +119,61 @@ int cuda_gpu_is_idle(const struct gpu *g, struct gpu_stream *s, bool *ret, struc
     return state == CU_NOT_READY ? 0 : cuda_check(state, "cuStreamQuery", e);
 }
 
-/* The event is destroyed when it is no longer needed: the driver waits for that. */
+/* ---- events ---- */
+
+int cuda_gpu_mark(const struct gpu *g, struct gpu_event *event, const struct gpu_stream *s,
+                  struct error *e)
+{
+    struct cu_event *made = event->handle;
+    if (cuda_enter(&g->context, e) < 0)
+        return -1;
+    int r = made ? 0 : CALL(cuEventCreate, &made, CU_EVENT_DISABLE_TIMING);
+    event->handle = made;
+    if (r == 0)
+        r = CALL(cuEventRecord, made, s->handle);
+    cuda_leave();
+    return r;
+}
+
+int cuda_gpu_reach(const struct gpu *g, const struct gpu_event *event, struct error *e)
+{
+    if (!event->handle)
+        return 0;
+    if (cuda_enter(&g->context, e) < 0)
+        return -1;
+    int r = CALL(cuEventSynchronize, event->handle);
+    cuda_leave();
+    return r;
+}
+
+void cuda_gpu_event_close(const struct gpu *g, struct gpu_event *event)
+{
+    if (!event->handle)
+        return;
+    bool entered = cuda_try_enter(&g->context);
+    cuda_driver()->cuEventDestroy_v2(event->handle);
+    cuda_try_leave(entered);
+    event->handle = NULL;
+}
+
+static int wait_for_event(const struct gpu *g, struct gpu_stream *s,
+                          const struct gpu_event *event, struct error *e)
+{
+    if (cuda_enter(&g->context, e) < 0)
+        return -1;
+    int r = CALL(cuStreamWaitEvent, s->handle, event->handle, 0);
+    cuda_leave();
+    return r;
+}
+
+/* The driver keeps the closed event until the stream has passed it. */
 int cuda_gpu_follow(const struct gpu *g, struct gpu_stream *s, const struct gpu_stream *before,
                     struct error *e)
 {
-    struct cu_event *event = NULL;
-    if (cuda_enter(&g->context, e) < 0)
-        return -1;
-    int r = CALL(cuEventCreate, &event, CU_EVENT_DISABLE_TIMING);
+    struct gpu_event event = {0};
+    int r = cuda_gpu_mark(g, &event, before, e);
     if (r == 0)
-        r = CALL(cuEventRecord, event, before->handle);
-    if (r == 0)
-        r = CALL(cuStreamWaitEvent, s->handle, event, 0);
-    if (event)
-        cuda_driver()->cuEventDestroy_v2(event);
-    cuda_leave();
+        r = wait_for_event(g, s, &event, e);
+    cuda_gpu_event_close(g, &event);
     return r;
 }

@@ -107,6 +107,24 @@ static int follow(const struct gpu *g, struct gpu_stream *s, const struct gpu_st
     return 0;
 }
 
+static int mark(const struct gpu *g, struct gpu_event *event, const struct gpu_stream *s,
+                struct error *e)
+{
+    (void)g, (void)event, (void)s, (void)e;
+    return 0;
+}
+
+static int reach(const struct gpu *g, const struct gpu_event *event, struct error *e)
+{
+    (void)g, (void)event, (void)e;
+    return 0;
+}
+
+static void event_close(const struct gpu *g, struct gpu_event *event)
+{
+    (void)g, (void)event;
+}
+
 /* ---- products ---- */
 
 static float dot(const float *a, const float *b, uint32_t n)
@@ -216,12 +234,17 @@ const struct gpu_driver gpu_driver_emulated = {
     .stream_close = stream_close,
     .allocate = allocate,
     .release = release,
+    .allocate_pinned = allocate,
+    .release_pinned = release,
     .clear = clear,
     .send = copy,
     .fetch = copy,
     .wait = wait,
     .is_idle = is_idle,
     .follow = follow,
+    .mark = mark,
+    .reach = reach,
+    .event_close = event_close,
     .product = product,
     .run_op = run_op,
     .weight_gradient = weight_gradient,

@@ -18,6 +18,11 @@ struct gpu_stream {
     uint64_t launches; /* kernels and products submitted; copies and zeros are not counted */
 };
 
+/* A point in a stream's work. Zeroed: not marked yet. */
+struct gpu_event {
+    void *handle;
+};
+
 /* For drivers. Atomic: several threads may submit to one stream. */
 static inline void gpu_stream_count(struct gpu_stream *s)
 {
@@ -53,6 +58,9 @@ struct gpu_driver {
     void (*release)(const struct gpu *g, void *p); /* null is fine */
     int (*clear)(const struct gpu *g, struct gpu_stream *s, void *p, uint64_t bytes,
                  struct error *e);
+    /* Memory of the host that `send` reads while the caller goes on, and at the full rate of the link. */
+    void *(*allocate_pinned)(const struct gpu *g, uint64_t bytes, struct error *e);
+    void (*release_pinned)(const struct gpu *g, void *p); /* null is fine */
     /* `send` may return before it is done: *from stays as it is until the stream is waited for. Without a
        stream it is done on return. */
     int (*send)(const struct gpu *g, struct gpu_stream *s, void *to, const void *from,
@@ -66,6 +74,12 @@ struct gpu_driver {
     /* Work submitted to *s from now on starts after all work that *before has now. Does not wait. */
     int (*follow)(const struct gpu *g, struct gpu_stream *s, const struct gpu_stream *before,
                   struct error *e);
+    /* Moves the event to where the stream's work ends now. */
+    int (*mark)(const struct gpu *g, struct gpu_event *event, const struct gpu_stream *s,
+                struct error *e);
+    /* Waits for the work before the event; returns at once if that was never marked. */
+    int (*reach)(const struct gpu *g, const struct gpu_event *event, struct error *e);
+    void (*event_close)(const struct gpu *g, struct gpu_event *event);
     /* Makes the GPU the calling thread's until leave(), for libraries beside the driver. Null: nothing to do. */
     int (*enter)(const struct gpu *g, struct error *e);
     void (*leave)(const struct gpu *g);

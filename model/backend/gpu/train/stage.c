@@ -12,10 +12,6 @@ uint32_t stage_add(struct stage *s, const void *words, uint64_t count)
 {
     const uint32_t at = s->count, end = at + (uint32_t)count;
     const uint32_t padded = (end + WORDS_OF_LINE - 1) / WORDS_OF_LINE * WORDS_OF_LINE;
-    if (padded > s->capacity) {
-        s->capacity = padded + s->capacity / 2;
-        s->word = memory_resize(s->word, s->capacity, sizeof *s->word);
-    }
     memset(s->word + at, 0, (padded - at) * sizeof *s->word);
     if (count)
         memcpy(s->word + at, words, count * sizeof *s->word);
@@ -94,7 +90,7 @@ static void stage_embeddings(struct op_batch *p, const uint32_t *number,
 {
     const struct model_config *m = &p->g->config;
     const uint32_t rows = p->sizes.tokens;
-    struct stage *s = &p->memory->stage;
+    struct stage *s = p->stage;
     uint32_t *target = memory_new(rows, sizeof *target);
     for (uint32_t r = 0; r < rows; r++)
         target[r] = number[r] == m->pad ? SKIPPED : number[r];
@@ -112,7 +108,7 @@ static void stage_embeddings(struct op_batch *p, const uint32_t *number,
 static void stage_target(struct op_batch *p, uint32_t k, const uint32_t *place)
 {
     const struct train_target *t = &p->request->batch->target[k];
-    struct stage *s = &p->memory->stage;
+    struct stage *s = p->stage;
     uint32_t *own = memory_new(2 * (size_t)t->count, sizeof *own);
     for (uint32_t i = 0; i < t->count; i++)
         memcpy(own + 2 * (size_t)i, place + 2 * (uint64_t)t->row[i], 2 * sizeof *own);
@@ -138,7 +134,7 @@ static void stage_tokens(struct op_batch *p)
             place[2 * (uint64_t)row] = b->sample[s];
             place[2 * (uint64_t)row + 1] = i;
         }
-    struct stage *s = &p->memory->stage;
+    struct stage *s = p->stage;
     p->inputs.number = stage_add(s, number, rows);
     p->inputs.position = stage_add(s, position, rows);
     p->inputs.type = stage_add(s, type, rows);
@@ -166,12 +162,11 @@ uint64_t gpu_train_stage_most(const struct gradients_sizes *s)
            in_lines(s->sequences);
 }
 
-void gpu_train_stage(struct op_batch *p)
+void gpu_train_list(struct op_batch *p)
 {
     const struct train_batch *b = p->request->batch;
-    struct stage *s = &p->memory->stage;
-    s->count = 0;
+    p->stage->count = 0;
     stage_tokens(p);
-    p->inputs.offsets = stage_add(s, b->offsets, b->sequences + UINT64_C(1));
-    p->inputs.sample = stage_add(s, b->sample, b->sequences);
+    p->inputs.offsets = stage_add(p->stage, b->offsets, b->sequences + UINT64_C(1));
+    p->inputs.sample = stage_add(p->stage, b->sample, b->sequences);
 }

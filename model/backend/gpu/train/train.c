@@ -25,7 +25,7 @@ void gpu_training_destroy(struct backend_training *m)
     struct error ignored;
     s->driver->wait(s->gpu, &m->ops.stream, &ignored);
     gpu_release(s, m->device);
-    free(m->stage.word);
+    gpu_train_stages_finish(s, &m->stages);
     free(m->layer);
     free(m);
 }
@@ -44,9 +44,8 @@ int gpu_training_check(const struct model_config *c, const struct backend *b, st
                 : 0;
 }
 
-/* Where attention's workspace, then the stage, lie behind the arrays. The stage has the room that batches of its size may
-   need: what is allocated is a function of sizes. */
-static void *lay_out(struct op_batch *p, struct arena *a)
+/* Attention's workspace lies behind the arrays. */
+static void lay_out(struct op_batch *p, struct arena *a)
 {
     const struct gradients_sizes *s = &p->sizes;
     const struct attention_call call = {
@@ -54,7 +53,6 @@ static void *lay_out(struct op_batch *p, struct arena *a)
     gpu_train_lay_out(p, a);
     p->attention_bytes = attention_workspace(&p->c->attention, &call);
     p->attention = arena_take(a, p->attention_bytes);
-    return arena_take(a, gpu_train_stage_most(s) * sizeof *p->memory->stage.word);
 }
 
 /* LSE and the kernels' workspace. */
@@ -85,16 +83,15 @@ static int prepare(struct op_batch *p, struct error *e)
 {
     struct backend_state *s = p->state;
     struct arena a = {.line = LINE};
-    gpu_train_stage(p);
+    if (gpu_train_stage(p, e) < 0)
+        return -1;
     lay_out(p, &a);
     if (grow(p->memory, s, a.used, e) < 0)
         return -1;
     p->memory->attention_bytes = attention_bytes(p);
     a = (struct arena){p->memory->device, 0, LINE};
-    void *stage = lay_out(p, &a);
-    p->staged = stage;
-    return s->driver->send(s->gpu, &s->stream, stage, p->memory->stage.word,
-                           p->memory->stage.count * sizeof *p->memory->stage.word, e);
+    lay_out(p, &a);
+    return 0;
 }
 
 /* ---- forward and backward ---- */
@@ -142,10 +139,11 @@ int gpu_train(const struct gradients_request *r, struct backend_training *m,
     int result = run(&p, loss, e);
     p.state->stream.launches += m->ops.stream.launches;
     m->ops.stream.launches = 0;
-    /* The next pass writes to the stage: no kernel may read it then. */
-    return p.state->driver->wait(p.state->gpu, &p.state->stream, result < 0 ? &ignored : e) < 0
-               ? -1
-               : result;
+    if (result == 0)
+        result = gpu_train_stage_end(&p, e);
+    if (result < 0)
+        p.state->driver->wait(p.state->gpu, &p.state->stream, &ignored);
+    return result;
 }
 
 int gpu_training_memory(const struct engine *g, const struct gradients_sizes *s,
@@ -159,7 +157,8 @@ int gpu_training_memory(const struct engine *g, const struct gradients_sizes *s,
     lay_out(&p, &a);
     free(m.layer);
     *ret = (struct gradients_memory){
-        .activations = a.used - attention_bytes(&p) + gpu_update_bytes(g),
+        .activations = a.used - attention_bytes(&p) + gpu_update_bytes(g) +
+                       STAGES * gpu_train_stage_most(s) * sizeof(uint32_t),
         .attention = attention_bytes(&p),
         .weights = g->encoder->state->kept_bytes,
     };

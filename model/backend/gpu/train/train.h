@@ -10,10 +10,22 @@
 /* Rows of a target that are worked on together: their logits are that many times the vocabulary. */
 enum { WORDS_CHUNK = 1024 };
 
-/* Lists of 32-bit words that a pass reads, sent at once. */
+/* Lists of 32-bit words that a pass reads, sent at once. Passes use two stages alternately: one is filled and sent while the
+   kernels of the pass before read the other. */
 struct stage {
-    uint32_t *word;
-    uint32_t count, capacity;
+    uint32_t *word; /* pinned */
+    uint32_t count;
+    uint32_t *device;      /* the same words there */
+    struct gpu_event done; /* the end of the last pass that reads them */
+};
+enum { STAGES = 2 };
+struct stages {
+    struct stage each[STAGES];
+    uint32_t turn;            /* whose pass it is */
+    uint32_t capacity;        /* words of each */
+    uint32_t *words, *device; /* of all */
+    struct gpu_stream stream; /* of the copies, if open */
+    bool open;
 };
 uint32_t stage_add(struct stage *s, const void *words, uint64_t count); /* where it begins */
 
@@ -74,7 +86,7 @@ struct backend_training {
     uint64_t attention_bytes; /* of these */
     struct pending_sums sums;
     struct layer_tape *layer; /* [layers] */
-    struct stage stage;
+    struct stages stages;
 };
 
 /* A pass. */
@@ -86,6 +98,7 @@ struct op_batch {
     struct backend_training *memory;
     struct gradients_sizes sizes;
     struct inputs inputs;
+    struct stage *stage;
     const uint32_t *staged; /* the stage on the device */
     struct tape tape;
     struct graph_back back;
@@ -143,8 +156,14 @@ int gpu_train_labels(struct op_batch *p, uint32_t target, struct batch_loss *los
 int gpu_train_embeddings(const struct op_batch *p, float *d, struct error *e);
 /* Words that the stage has at most for a batch of these sizes. */
 uint64_t gpu_train_stage_most(const struct gradients_sizes *s);
-/* Lists what the pass reads. */
-void gpu_train_stage(struct op_batch *p);
+/* Lists what the pass reads in p->stage. */
+void gpu_train_list(struct op_batch *p);
+/* Does so in the next stage, and sends it there; the backend's stream waits for that. The stage has room
+   for any batch of its size: what is allocated is a function of sizes. */
+int gpu_train_stage(struct op_batch *p, struct error *e);
+/* The pass has been submitted. */
+int gpu_train_stage_end(struct op_batch *p, struct error *e);
+void gpu_train_stages_finish(const struct backend_state *s, struct stages *stages);
 
 extern const struct ops gpu_train_ops;
 
