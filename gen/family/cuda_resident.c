@@ -199,7 +199,7 @@ static uint32_t can(const struct target *t, const struct kernel_request *r,
                     enum family_pass pass)
 {
     (void)t, (void)r, (void)pass;
-    return MERGES_LAST | SKIPS_FRAGMENTS;
+    return MERGES_LAST | SKIPS_FRAGMENTS; /* prices; the kernels skip halves, two fragments together */
 }
 
 /* Shape of the plan: its row blocks are those of the tiled kernels, which may do the backward pass. */

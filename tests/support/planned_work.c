@@ -166,10 +166,10 @@ static void expect_tiled(const struct maskc_kernel *k, const struct problem *p,
 
 enum { MAX_BANDS = 32 };
 
-/* Fragments of a head that have an active entry: for each band of 16 queries, in groups of 8 keys and of 16. */
+/* Halves of column tiles that have an active entry: for each band of 16 queries, in groups of 16 keys. */
 struct head {
     uint32_t bands;
-    bool fragment[MAX_BANDS][2 * MAX_BANDS], half[MAX_BANDS][MAX_BANDS];
+    bool half[MAX_BANDS][MAX_BANDS];
 };
 
 static void look_at_head(const struct problem *p, uint32_t h, uint32_t length, struct head *ret)
@@ -179,10 +179,8 @@ static void look_at_head(const struct problem *p, uint32_t h, uint32_t length, s
     ret->bands = (length + BAND - 1) / BAND;
     for (uint32_t i = 0; i < length; i++)
         for (uint32_t j = 0; j < length; j++)
-            if (pattern_test(m, i, j)) {
-                ret->fragment[i / BAND][j / FRAGMENT] = true;
+            if (pattern_test(m, i, j))
                 ret->half[i / BAND][j / HALF] = true;
-            }
 }
 
 /* Returns the products of band i, where `of` bands share their loads: a loaded fragment is multiplied for all of them. */
@@ -191,35 +189,28 @@ static uint64_t shared_cost(bool seen, bool next, uint32_t i, uint32_t of)
     return i % of == 0 && (seen || (of == 2 && next)) ? of : 0;
 }
 
-/* Forward a warp has a band; backward `row blocks` of keys (dV and dK) and `together` of queries (S and dP by
-   fragments, dQ by halves). */
-static void add_head(const struct head *d, uint32_t row_blocks, uint32_t together,
-                     uint64_t *forward, uint64_t *backward)
+/* A half is two fragments. Queries of S, P V, dP and dQ are taken band by band, keys of dV and dK `row_blocks` bands
+   together. */
+static void add_head(const struct head *d, uint32_t row_blocks, uint64_t *forward,
+                     uint64_t *backward)
 {
-    for (uint32_t i = 0; i < d->bands; i++) {
-        for (uint32_t f = 0; f < 2 * d->bands; f++) {
-            *forward += d->fragment[i][f];
-            *backward += 2 * shared_cost(d->fragment[i][f], d->fragment[i + 1][f], i, together);
-        }
+    for (uint32_t i = 0; i < d->bands; i++)
         for (uint32_t k = 0; k < d->bands; k++) {
-            *forward += 2 * d->half[i][k];
-            *backward += 2 * shared_cost(d->half[i][k], d->half[i + 1][k], i, together);
+            *forward += 4 * d->half[i][k];
+            *backward += 6 * d->half[i][k];
             *backward += 4 * shared_cost(d->half[i][k], d->half[i][k + 1], k, row_blocks);
         }
-    }
 }
 
-/* Operands that the backward pass copies of each row: O too, if it fits the memory of P and is not read late
+/* Operands that the backward pass copies of each row: above n = 128 O too, if it fits the memory of P and is not read late
    (templates/cuda/resident/backward_products.h). */
 static uint32_t copied_operands(const struct resident_shape *s, uint32_t head_dim)
 {
     const uint32_t whole = (s->rows + 15) / 16 * 16, wide = (head_dim + 15) / 16 * 16;
-    const bool together = s->rows <= 128 || s->row_blocks == 1;
-    const bool tight = s->rows > 128 && wide > 64;
-    return 4 + (together && !tight && whole >= wide);
+    const bool estimated = s->rows > 128, early = s->row_blocks == 1 && wide <= 64;
+    return 4 + (estimated && early && whole >= wide);
 }
 
-/* Above n = 128 a warp holds the slopes of so many tiles that row blocks of queries come one by one. */
 static void expect_short(const struct maskc_kernel *k, const struct problem *p,
                          struct emulation_entry ret[2])
 {
@@ -233,8 +224,7 @@ static void expect_short(const struct maskc_kernel *k, const struct problem *p,
     for (uint32_t b = 0; b < p->batch; b++)
         for (uint32_t h = 0; h < p->mask->heads; h++, rows += problem_rows(p, b)) {
             look_at_head(p, h, problem_rows(p, b), d);
-            add_head(d, shape.row_blocks, shape.rows > 128 ? 1 : shape.row_blocks, &forward,
-                     &backward);
+            add_head(d, shape.row_blocks, &forward, &backward);
         }
     const uint64_t steps = (p->head_dim + 15) / 16;
     const uint32_t copied = copied_operands(&shape, p->head_dim);

@@ -1,20 +1,27 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Resident family, backward: one block a head, five products. Shared memory holds Q, K, V, dO and p_smem, an n x
-   n matrix of halves: first P, then dS. A warp has warp tiles of 16 queries, then of 16 keys, one or two at a
-   time.
+   n matrix of halves: first P, then dS. A warp has warp tiles of 16 queries, then one or two of 16 keys.
 
-       resident_start                load Q, K, V, dO; LSE and delta = rowsum(dO o O)
+       n <= 128 (backward_rows.h)
+       pass 1, queries               S = Q K^T, P = 2^(S - LSE), dP = dO V^T;  P to p_smem,  dS = P (dP - delta), dQ = dS K
+       pass 1, keys                  dV = P^T dO
+       pass 2, queries               dS to p_smem
+       pass 2, keys                  dK = dS^T Q
+
+       n > 128
+       resident_long_start           load Q, K, V, dO; LSE and delta = rowsum(dO o O)
        pass 1, queries               S = Q K^T, P = 2^(S - LSE), dP = dO V^T;  P to p_smem,  P (dP - delta) to registers
        pass 1, keys                  dV = P^T dO
        pass 2, queries               dS = P (dP - delta) - P correction;  dS to p_smem,  dQ = dS K
        pass 2, keys                  dK = dS^T Q
 
-   Softmax backward needs delta_i = sum_j P_ij dP_ij. rowsum(dO o O) estimates it, but O is rounded to 16 bits.
-   Pass 1 keeps P (dP - estimate) in registers (ds_registers.h) and adds up the correction; pass 2 subtracts P
-   times the correction. S and dP are computed once. For sparsegen dS = (dP - mean of dP over the support) / (1 -
-   lambda) on the support. */
+   Softmax backward needs delta_i = sum_j P_ij dP_ij. Up to n = 128 a warp has all dP of a row when it computes dS. Above
+   that rowsum(dO o O) estimates delta, but O is rounded to 16 bits: pass 1 keeps P (dP - estimate) in registers
+   (ds_registers.h) and adds up the correction; pass 2 subtracts P times the correction. For sparsegen dS = (dP - mean of
+   dP over the support) / (1 - lambda) on the support. */
 #include "cuda/common/key_heads.h"
 #include "cuda/resident/backward_pass1.h"
+#include "cuda/resident/backward_rows.h"
 
 enum {
     /* Chunks of dQ at a time: half of them, where all would take half of the registers. */
@@ -32,20 +39,16 @@ DEVICE void resident_ds_operand(struct frag_a *ds, const struct resident_head *h
                                 u32 half, u32 again)
 {
     const float scale = ds_scale_power(q.a);
-    const u32 parted = RESIDENT_PARTS > 1;
-    const u32 at_part = RESIDENT_PARTS * q.at + (parted ? half : 0);
-    const struct resident_packed_ds one = ds_registers_get(q.regs, q.row_block, at_part);
-    const u32 live = resident_live(t, 2 * half, 2);
-    ds->x[0] = ds->x[1] = ds->x[2] = ds->x[3] = 0;
+    const struct resident_packed_ds one =
+        ds_registers_get(q.regs, q.row_block, RESIDENT_PARTS * q.at + half);
     UNROLL
-    for (u32 k = 4 * half; live && k < 4 * half + 4; k++) {
+    for (u32 k = 4 * half; k < 4 * half + 4; k++) {
         u32 p = TRANSFORM == ABI_SPARSEGEN && !again ? 0 : p_smem_get(head, q.row0, t, k);
         ds->x[k % 4] = p;
         if (again)
             continue;
-        ds->x[k % 4] =
-            resident_ds_unpack(&one, parted ? k % 4 : k, p,
-                               ds_registers_correction(q.regs, q.row_block, k % 2), scale);
+        ds->x[k % 4] = resident_ds_unpack(
+            &one, k % 4, p, ds_registers_correction(q.regs, q.row_block, k % 2), scale);
         p_smem_put(head, q.row0, t, k, ds->x[k % 4]);
     }
 }
@@ -55,27 +58,20 @@ DEVICE void resident_pass2_chunks(struct frag_c (*d_q)[RESIDENT_CHUNKS], u32 fir
                                   const struct abi_args *a, const struct resident_head *head,
                                   u32 row0, struct ds_registers *regs, u32 row_block)
 {
-    struct resident_walk w = resident_walk_at(&a->forward, head, row0, RESIDENT_TOGETHER);
-    struct resident_tile t[RESIDENT_TOGETHER];
-    UNROLL
-    for (u32 m = 0; m < RESIDENT_TOGETHER; m++)
-        resident_clear(d_q[m]);
+    struct resident_walk w = resident_walk_at(&a->forward, head, row0, 0);
+    struct resident_tile t;
+    resident_clear(*d_q);
     NO_UNROLL
-    for (u32 at = 0; resident_next(&w, head, t, RESIDENT_TOGETHER); at++) {
+    for (u32 at = 0; resident_next(&w, head, &t); at++) {
+        const struct resident_query_tile q = {a, regs, row0, row_block, at};
         UNROLL
         for (u32 half = 0; half < 2; half++) {
-            struct frag_a ds[RESIDENT_TOGETHER];
-            if (!(resident_any(t, RESIDENT_TOGETHER) >> 16 * half & 0xffff))
+            struct frag_a ds;
+            if (!resident_live(&t, 2 * half, 2))
                 continue;
-            UNROLL
-            for (u32 m = 0; m < RESIDENT_TOGETHER; m++) {
-                const struct resident_query_tile q = {a, regs, row0 + 16 * m, row_block + m,
-                                                      at};
-                resident_ds_operand(&ds[m], head, q, &t[m], half,
-                                    RESIDENT_QUERIES_HALVED && first);
-            }
-            resident_apply_part(d_q, first, RESIDENT_QUERY_CHUNKS, ds, RESIDENT_TOGETHER, head,
-                                RESIDENT_K, t[0].col0 + 16 * half);
+            resident_ds_operand(&ds, head, q, &t, half, RESIDENT_QUERIES_HALVED && first);
+            resident_apply_part(d_q, first, RESIDENT_QUERY_CHUNKS, &ds, 1, head, RESIDENT_K,
+                                t.col0 + 16 * half);
         }
     }
 }
@@ -87,16 +83,10 @@ DEVICE void resident_pass2_row_block(const struct abi_args *a, const struct resi
     const float mantissa = ds_scale_mantissa(a) * resident_kept_scale(a), by[2] = {1, 1};
     NO_UNROLL
     for (u32 first = 0; first < RESIDENT_CHUNKS; first += RESIDENT_QUERY_CHUNKS) {
-        struct frag_c d_q[RESIDENT_TOGETHER][RESIDENT_CHUNKS];
-        resident_pass2_chunks(d_q, first, a, head, row0, regs, row_block);
-        NO_UNROLL
-        for (u32 m = 0; m < RESIDENT_TOGETHER;
-             m++) { /* a copy, not an index, keeps d_q in registers */
-            resident_scale(d_q[0], mantissa);
-            resident_store_part(d_q[0], first, RESIDENT_QUERY_CHUNKS, by, &a->d_q, head,
-                                row0 + 16 * m);
-            resident_move(d_q[0], d_q[RESIDENT_TOGETHER - 1]);
-        }
+        struct frag_c d_q[RESIDENT_CHUNKS];
+        resident_pass2_chunks(&d_q, first, a, head, row0, regs, row_block);
+        resident_scale(d_q, mantissa);
+        resident_store_part(d_q, first, RESIDENT_QUERY_CHUNKS, by, &a->d_q, head, row0);
     }
 }
 
@@ -117,8 +107,8 @@ DEVICE void resident_fetch_all(const struct abi_args *a, const struct resident_h
 
 /* Loads all operands, and the stats of the queries while these arrive. The last barrier also separates reads of O
    from writes of P. */
-DEVICE void resident_start(const struct abi_args *a, const struct resident_head *head, u32 row0,
-                           struct resident_row_stats stats[RESIDENT_ROW_BLOCKS])
+DEVICE void resident_long_start(const struct abi_args *a, const struct resident_head *head,
+                                u32 row0, struct resident_row_stats stats[RESIDENT_ROW_BLOCKS])
 {
     const u32 row_blocks = RESIDENT_AHEAD ? RESIDENT_ROW_BLOCKS : 0;
     struct frag_a o[RESIDENT_ROW_BLOCKS][RESIDENT_STEPS];
@@ -146,7 +136,7 @@ DEVICE void resident_queries(const struct abi_args *a, const struct resident_hea
                              struct ds_registers *regs)
 {
     NO_UNROLL
-    for (u32 m = 0; m < RESIDENT_ROW_BLOCKS; m += RESIDENT_TOGETHER) {
+    for (u32 m = 0; m < RESIDENT_ROW_BLOCKS; m++) {
         if (pass)
             resident_pass2_row_block(a, head, row0 + 16 * m, regs, m);
         else if (!RESIDENT_AHEAD)
@@ -156,14 +146,14 @@ DEVICE void resident_queries(const struct abi_args *a, const struct resident_hea
     }
 }
 
-/* One head of each warp group. Both passes share their code: unrolled it compiles slowly. */
-DEVICE void resident_backward(const struct abi_args *a, const struct resident_head *head)
+/* One long head of each warp group. Both passes share their code: unrolled it compiles slowly. */
+DEVICE void resident_long_backward(const struct abi_args *a, const struct resident_head *head)
 {
     struct resident_row_stats stats[RESIDENT_ROW_BLOCKS];
     struct ds_registers regs[RESIDENT_ROW_BLOCKS];
     const u32 row0 = 16 * RESIDENT_ROW_BLOCKS * head->warp;
     SYNC(); /* the head before is no longer read */
-    resident_start(a, head, row0, stats);
+    resident_long_start(a, head, row0, stats);
     NO_UNROLL
     for (u32 pass = 0; pass < 2; pass++) {
         resident_queries(a, head, row0, pass, stats, regs);
@@ -179,10 +169,11 @@ ENTRY_OF(attention_resident_backward, RESIDENT_BACKWARD_THREADS, RESIDENT_BACKWA
 (ARGS a)
 {
     const u32 total = a.slice_batch * a.heads, step = RESIDENT_BACKWARD_HEADS;
+    if (RESIDENT_WHOLE_ROWS)
+        resident_backward_all_rows(&a);
     NO_UNROLL
-    for (u32 at = BLOCK * step; at < total; at += BLOCKS * step) {
-        struct resident_head head =
-            resident_head_at(&a, at, step, RESIDENT_BACKWARD_WARPS, RESIDENT_HEAD);
-        resident_backward(&a, &head);
+    for (u32 at = BLOCK * step; at < total && !RESIDENT_WHOLE_ROWS; at += BLOCKS * step) {
+        const struct resident_head head = resident_backward_head(&a, at);
+        resident_long_backward(&a, &head);
     }
 }

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Resident family, backward, pass 1 over the queries:
+/* Resident family, backward of long heads (n > 128), pass 1 over the queries:
 
-       for each column tile that the warp's queries see:
-           resident_s_dp             S = Q K^T, dP = dO V^T - delta
-           resident_compute_p        P = 2^(S - LSE)
-           resident_compute_ds       dS = P dP, row sums of dS
+       for each half of a column tile that the warp's queries see:
+           resident_s_dp             S = Q K^T, dP = dO V^T
+           resident_long_p           P = 2^(S - LSE)
+           resident_compute_ds       dS = P (dP - delta), row sums of dS
            resident_pass1_put        dS to registers, in 16 bits; P to shared memory
        resident_finish_pass1         delta's correction: the row sums of dS (sparsegen: their mean over the support)
 
@@ -21,9 +21,9 @@ struct resident_sums {
 };
 
 /* S to P, of one warp tile. */
-DEVICE void resident_compute_p(struct resident_scores *p, const struct abi_args *a,
-                               const struct resident_tile *t,
-                               const struct resident_row_stats *stats)
+DEVICE void resident_long_p(struct resident_scores *p, const struct abi_args *a,
+                            const struct resident_tile *t,
+                            const struct resident_row_stats *stats)
 {
     const float scale = TRANSFORM == ABI_SPARSEGEN ? a->scale : a->scale * LOG2_E;
     const float p_scale = sparsegen_scale(a);
@@ -53,16 +53,14 @@ DEVICE void resident_compute_ds(struct resident_scores *p, struct resident_score
         float *x = &p->at[k / 4].x[k % 4], *y = &dp->at[k / 4].x[k % 4];
         u32 row = k / 2 % 2, keep = kept >> k & 1;
         float probability = *x, delta = stats->delta[row];
-        *y = RESIDENT_DP_MINUS_DELTA ? DROPOUT && !keep ? -delta : *y
-                                     : (DROPOUT && !keep ? 0 : *y) - delta;
-        *y = score_gradient(probability, *y, 0);
+        *y = score_gradient(probability, DROPOUT && !keep ? 0 : *y, delta);
         *x = DROPOUT && !keep ? -probability : probability;
         sums->ds[row] += *y;
         sums->count += TRANSFORM == ABI_SPARSEGEN && probability > 0 ? 1u << 16 * row : 0;
     }
 }
 
-/* Stores dS to registers and P to shared memory, for a warp tile at a column tile or at half of one. */
+/* Stores dS to registers and P to shared memory, for a warp tile at half a column tile. */
 DEVICE void resident_pass1_put(const struct resident_head *head, struct resident_query_tile q,
                                const struct resident_tile *t, const struct resident_scores *p,
                                const struct resident_scores *ds)
@@ -71,33 +69,25 @@ DEVICE void resident_pass1_put(const struct resident_head *head, struct resident
     resident_ds_pack(&one, ds, p);
     ds_registers_put(q.regs, q.row_block, q.at, &one);
     UNROLL
-    for (u32 half = 0; half < RESIDENT_SPAN / 2; half++) {
-        if (!resident_live(t, 2 * half, 2))
-            continue;
-        UNROLL
-        for (u32 k = 4 * half; k < 4 * half + 4; k++) {
-            const float *x = &p->at[k / 2].x[2 * (k % 2)];
-            p_smem_put(head, q.row0, t, k, half_pack(x[0], x[1]));
-        }
+    for (u32 k = 0; k < RESIDENT_PAIRS; k++) {
+        const float *x = &p->at[k / 2].x[2 * (k % 2)];
+        p_smem_put(head, q.row0, t, k, half_pack(x[0], x[1]));
     }
 }
 
-/* All warp tiles at a column tile, or at half of one. */
+/* A warp tile at half a column tile that has an entry. */
 DEVICE void resident_pass1_tile(const struct resident_head *head, struct resident_query_tile q,
                                 const struct resident_tile *t,
                                 const struct resident_row_stats *stats,
-                                const struct resident_own *own, struct resident_sums *sums)
+                                struct resident_sums *sums)
 {
-    struct resident_scores p[RESIDENT_TOGETHER], dp[RESIDENT_TOGETHER];
-    resident_s_dp(p, dp, own, head, q.row0, t, stats);
-    const u32 kept = resident_kept(q.a, head, q.row0, t, RESIDENT_SPAN / 2, RESIDENT_TOGETHER);
-    UNROLL
-    for (u32 m = 0; m < RESIDENT_TOGETHER; m++) {
-        resident_compute_p(&p[m], q.a, &t[m], &stats[m]);
-        resident_compute_ds(&p[m], &dp[m], &stats[m], kept >> 16 * m, &sums[m]);
-        resident_pass1_put(head, resident_query_tile_after(q, m), &t[m], &p[m], &dp[m]);
-        sums[m].map |= resident_halves(&t[m]) << t[m].col0 / 16;
-    }
+    struct resident_scores p, dp;
+    resident_s_dp(&p, &dp, head, q.row0, t);
+    const u32 kept = resident_kept(q.a, head, q.row0, t, 1, 1);
+    resident_long_p(&p, q.a, t, stats);
+    resident_compute_ds(&p, &dp, stats, kept, sums);
+    resident_pass1_put(head, q, t, &p, &dp);
+    sums->map |= 1u << t->col0 / 16;
 }
 
 /* A row's correction of delta: the sum of dS, of sparsegen its mean over the support. */
@@ -114,59 +104,45 @@ DEVICE void resident_finish_pass1(const struct resident_sums *sums,
                                   const struct resident_head *head, u32 row0,
                                   struct ds_registers *regs, u32 row_block)
 {
-    UNROLL
-    for (u32 m = 0; m < RESIDENT_TOGETHER; m++) {
-        const float delta_correction[2] = {
-            resident_row_correction(sums[m].ds[0], (float)(sums[m].count & 0xffff)),
-            resident_row_correction(sums[m].ds[1], (float)(sums[m].count >> 16))};
-        ds_registers_put_correction(regs, row_block + m, delta_correction);
-        if (lane() == 0)
-            shared_put_u32(p_smem_map(head, row0 / 16 + m), sums[m].map);
-    }
+    const float delta_correction[2] = {
+        resident_row_correction(sums->ds[0], (float)(sums->count & 0xffff)),
+        resident_row_correction(sums->ds[1], (float)(sums->count >> 16))};
+    ds_registers_put_correction(regs, row_block, delta_correction);
+    if (lane() == 0)
+        shared_put_u32(p_smem_map(head, row0 / 16), sums->map);
 }
 
-/* The warp tiles from `row_block` on, with the stats as they are. */
-DEVICE void resident_pass1_row_blocks(const struct abi_args *a,
-                                      const struct resident_head *head, u32 row0,
-                                      const struct resident_row_stats *stats,
-                                      struct ds_registers *regs, u32 row_block)
+/* A warp tile with the stats as they are. */
+DEVICE void resident_pass1_row_block(const struct abi_args *a, const struct resident_head *head,
+                                     u32 row0, const struct resident_row_stats *stats,
+                                     struct ds_registers *regs, u32 row_block)
 {
-    struct resident_walk w = resident_walk_at(&a->forward, head, row0, RESIDENT_TOGETHER);
-    struct resident_tile t[RESIDENT_TOGETHER];
-    struct resident_sums sums[RESIDENT_TOGETHER];
-    struct resident_own own;
-    if (row0 <
-        head->length) /* the same for the whole warp: beyond the length nothing was loaded */
-        resident_own_rows(&own, head, row0);
-    UNROLL
-    for (u32 m = 0; m < RESIDENT_TOGETHER; m++) {
-        sums[m].ds[0] = sums[m].ds[1] = 0;
-        sums[m].count = sums[m].map = 0;
-    }
+    struct resident_walk w = resident_walk_at(&a->forward, head, row0, 0);
+    struct resident_tile t;
+    struct resident_sums sums = {{0, 0}, 0, 0};
     NO_UNROLL
-    for (u32 at = 0; resident_next(&w, head, t, RESIDENT_TOGETHER); at++) {
+    for (u32 at = 0; resident_next(&w, head, &t); at++) {
         NO_UNROLL
         for (u32 part = 0; part < RESIDENT_PARTS; part++) {
             if (part)
-                resident_next_half(t); /* then warp tiles are taken one by one */
-            if (resident_any(t, RESIDENT_TOGETHER) &
-                (RESIDENT_PARTS > 1 ? 0xffffu : 0xffffffffu)) {
+                resident_next_half(&t);
+            if (t.any & 0xffffu) {
                 const struct resident_query_tile q = {a, regs, row0, row_block,
                                                       RESIDENT_PARTS * at + part};
-                resident_pass1_tile(head, q, t, stats, &own, sums);
+                resident_pass1_tile(head, q, &t, stats, &sums);
             }
         }
     }
-    resident_finish_pass1(sums, head, row0, regs, row_block);
+    resident_finish_pass1(&sums, head, row0, regs, row_block);
 }
 
-/* True if the estimate of delta of some row of the warp is not finite: O overflowed f16. Such an estimate becomes 0. */
+/* True if the estimate of delta of some row of the warp tile is not finite: O overflowed f16. Such an estimate becomes 0. */
 DEVICE u32 resident_delta_overflows(struct resident_row_stats *stats)
 {
     u32 overflows = 0;
     UNROLL
-    for (u32 k = 0; DTYPE == ABI_F16 && k < 2 * RESIDENT_TOGETHER; k++) {
-        float *delta = &stats[k / 2].delta[k % 2];
+    for (u32 k = 0; DTYPE == ABI_F16 && k < 2; k++) {
+        float *delta = &stats->delta[k];
         u32 infinite = (bits_of(*delta) & 0x7f800000u) == 0x7f800000u;
         overflows |= infinite;
         *delta = infinite ? 0 : *delta;
@@ -181,13 +157,12 @@ DEVICE void resident_backward_pass1(const struct abi_args *a, const struct resid
 {
     NO_UNROLL
     for (u32 more = resident_delta_overflows(stats);; more = 0) {
-        resident_pass1_row_blocks(a, head, row0, stats, regs, row_block);
+        resident_pass1_row_block(a, head, row0, stats, regs, row_block);
         if (!more)
             break;
         UNROLL
-        for (u32 k = 0; k < 2 * RESIDENT_TOGETHER; k++)
-            stats[k / 2].delta[k % 2] +=
-                ds_registers_correction(regs, row_block + k / 2, k % 2);
+        for (u32 k = 0; k < 2; k++)
+            stats->delta[k] += ds_registers_correction(regs, row_block, k);
     }
 }
 

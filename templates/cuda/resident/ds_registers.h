@@ -18,11 +18,11 @@ enum {
 #define RESIDENT_WHOLE_NUMBER  float_of(0x4b400000u)
 #define RESIDENT_WHOLE_SHIFTED float_of(0x4b008000u)
 
-/* Scores computed at a time: of a column tile, or of half of one where dS takes many registers. */
+/* Scores computed at a time: of half a column tile, since dS takes many registers. */
 enum {
-    RESIDENT_SPAN = RESIDENT_TILES > 4 ? 2 : 4, /* fragments */
-    RESIDENT_PAIRS = 2 * RESIDENT_SPAN,         /* of neighbouring entries, of a lane */
-    RESIDENT_PARTS = 4 / RESIDENT_SPAN,         /* of a tile */
+    RESIDENT_SPAN = 2,                  /* fragments */
+    RESIDENT_PAIRS = 2 * RESIDENT_SPAN, /* of neighbouring entries, of a lane */
+    RESIDENT_PARTS = 4 / RESIDENT_SPAN, /* of a tile */
     RESIDENT_PACKED = RESIDENT_PARTS * RESIDENT_TILES,
 };
 
@@ -40,7 +40,7 @@ DEVICE float ds_scale_mantissa(const struct abi_args *a)
     return DTYPE == ABI_F16 || !(bits << 1 >> 24) ? ds_scale(a) : float_of(mantissa);
 }
 
-/* dS of a lane at one column tile (or half of one): pairs of neighbouring entries, and a byte for each row's
+/* dS of a lane at half a column tile: pairs of neighbouring entries, and a byte for each row's
    exponent. */
 struct resident_packed_ds {
     u32 pair[RESIDENT_PAIRS], exponents;

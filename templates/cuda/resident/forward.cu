@@ -3,6 +3,7 @@
 
        resident_load_kv              the head's K and V, once
        for each warp tile of 16 queries:
+           resident_direct           its mask, where n <= 128
            resident_load_q           copied with K where that leaves as many blocks on a processor
            for each chunk of column tiles (one chunk where n <= 128, else two tiles each):
                resident_masked_qk        S = Q K^T, -inf where the row does not see the key
@@ -14,6 +15,7 @@
    Where all of a row's scores are in registers, K of the next head is copied while the last warp tiles multiply by V.
 
    Sparsegen (n <= 128) finds tau from all scores of a row and computes P = (S - tau) / (1 - lambda) instead. */
+#include "cuda/resident/direct.h"
 #include "cuda/resident/forward_copies.h"
 #include "cuda/resident/store.h"
 
@@ -21,28 +23,26 @@ typedef char resident_sparsegen_fits[TRANSFORM != ABI_SPARSEGEN || RESIDENT_ALL 
 typedef char
     resident_queries_fit[!RESIDENT_Q_COPIED || (RESIDENT_ALL && !RESIDENT_ROLLED) ? 1 : -1];
 
-/* The next column tiles. Returns which of their halves have an entry (resident_lives), 0 at the end. Where all
-   tiles are held at once tile u begins at column 32 u. */
+/* The next column tiles, where not all are held at once. Returns which of their halves have an entry (resident_lives),
+   0 at the end. */
 DEVICE u32 resident_next_tiles(struct resident_walk *w, const struct resident_head *head,
                                struct resident_tile t[RESIDENT_TILES_AT_ONCE])
 {
     struct resident_tile next;
     u32 count = 0, lives = 0;
     UNROLL
-    for (u32 u = 0; u < RESIDENT_TILES_AT_ONCE; u++) {
-        t[u].col0 = RESIDENT_ALL ? 32 * u : 0;
-        t[u].seen = t[u].any = 0;
-    }
+    for (u32 u = 0; u < RESIDENT_TILES_AT_ONCE; u++)
+        t[u].col0 = t[u].seen = t[u].any = 0;
     NO_UNROLL
-    while (count < RESIDENT_TILES_AT_ONCE && resident_next(w, head, &next, 1)) {
+    while (count < RESIDENT_TILES_AT_ONCE && resident_next(w, head, &next)) {
         UNROLL
         for (u32 u = 0; u < RESIDENT_TILES_AT_ONCE; u++) {
-            u32 here = RESIDENT_ALL ? next.col0 == 32 * u : count == u;
-            t[u].col0 = !RESIDENT_ALL && here ? next.col0 : t[u].col0;
+            const u32 here = count == u;
+            t[u].col0 = here ? next.col0 : t[u].col0;
             t[u].seen = here ? next.seen : t[u].seen;
             t[u].any = here ? next.any : t[u].any;
         }
-        lives |= resident_halves(&next) << 2 * (RESIDENT_ALL ? next.col0 / 32 : count);
+        lives |= resident_halves(&next) << 2 * count;
         count++;
     }
     return lives;
@@ -91,22 +91,19 @@ DEVICE void resident_qk_steps(struct resident_scores s[RESIDENT_TILES_AT_ONCE],
 {
     UNROLL
     for (u32 u = 0; u < RESIDENT_TILES_AT_ONCE; u++) {
-        const struct resident_row_operands q = {rows, 0, 1, step, steps};
+        const struct resident_row_operands q = {rows, step, steps};
         resident_dots(&s[u], q, head, RESIDENT_KEYS, &t[u], 4);
         if (last)
             resident_apply_mask(&s[u], &t[u]);
     }
 }
 
-/* Takes the next column tiles and computes their masked scores. Returns which of their halves have an entry, 0
-   at the end. */
-DEVICE u32 resident_masked_qk(struct resident_walk *w,
-                              struct resident_scores s[RESIDENT_TILES_AT_ONCE],
-                              struct resident_tile t[RESIDENT_TILES_AT_ONCE],
-                              struct frag_a q[RESIDENT_STEPS], const struct abi_args *a,
-                              const struct resident_head *head)
+/* Masked scores of column tiles. */
+DEVICE void resident_masked_qk(struct resident_scores s[RESIDENT_TILES_AT_ONCE],
+                               const struct resident_tile t[RESIDENT_TILES_AT_ONCE],
+                               struct frag_a q[RESIDENT_STEPS], const struct abi_args *a,
+                               const struct resident_head *head, u32 row0)
 {
-    const u32 lives = resident_next_tiles(w, head, t);
     UNROLL
     for (u32 u = 0; u < RESIDENT_TILES_AT_ONCE; u++)
         resident_scores_clear(&s[u]);
@@ -114,7 +111,7 @@ DEVICE u32 resident_masked_qk(struct resident_walk *w,
     for (u32 step = 0; step < RESIDENT_STEPS && RESIDENT_PIECES > 1; step += 2) {
         struct frag_a two[2];
         if (RESIDENT_ROLLED)
-            resident_query_rows(two, step, 2, a, head, w->row0);
+            resident_query_rows(two, step, 2, a, head, row0);
         resident_qk_steps(s, t, RESIDENT_ROLLED ? two : q, step, 2, head, 0);
         resident_next_steps(q);
     }
@@ -123,7 +120,6 @@ DEVICE u32 resident_masked_qk(struct resident_walk *w,
     UNROLL
     for (u32 u = 0; u < RESIDENT_TILES_AT_ONCE && RESIDENT_PIECES > 1; u++)
         resident_apply_mask(&s[u], &t[u]);
-    return lives;
 }
 
 /* Wide heads take P V tile by tile in a loop, since unrolled code compiles slowly; the widest have no register for
@@ -194,15 +190,17 @@ DEVICE void resident_row_block_sparsegen(const struct abi_args *a,
                                          const struct resident_head *head, u32 row0,
                                          struct resident_round round)
 {
-    struct resident_walk w = resident_walk_at(&a->forward, head, row0, 1);
     struct frag_a q[RESIDENT_STEPS];
     struct resident_tile t[RESIDENT_TILES_AT_ONCE];
     struct resident_scores s[RESIDENT_TILES_AT_ONCE];
     struct frag_c o[RESIDENT_CHUNKS];
     float tau[2];
     const float by[2] = {1, 1};
+    u32 code[RESIDENT_TILES_AT_ONCE];
+    resident_codes(code, &a->forward, head, row0);
+    const u32 lives = resident_direct(t, code, &a->forward, head, row0);
     resident_load_q(q, a, head, row0, round);
-    const u32 lives = resident_masked_qk(&w, s, t, q, a, head);
+    resident_masked_qk(s, t, q, a, head, row0);
     resident_next_keys(round);
     UNROLL
     for (u32 k = 0; k < 16 * RESIDENT_TILES_AT_ONCE; k++)
@@ -252,9 +250,34 @@ DEVICE void resident_epilogue(const struct frag_c o[RESIDENT_CHUNKS],
     resident_store_rows(o, by, lse, a, head, row0);
 }
 
-DEVICE void resident_row_block_softmax(const struct abi_args *a,
-                                       const struct resident_head *head, u32 row0,
-                                       struct resident_round round)
+/* All scores of the rows at once. */
+DEVICE void resident_row_block_whole(const struct abi_args *a, const struct resident_head *head,
+                                     u32 row0, struct resident_round round)
+{
+    struct resident_rows r = {{NEGATIVE_INFINITY, NEGATIVE_INFINITY}, {0, 0}};
+    struct frag_a q[RESIDENT_STEPS];
+    struct resident_tile t[RESIDENT_TILES_AT_ONCE];
+    struct resident_scores s[RESIDENT_TILES_AT_ONCE];
+    struct frag_c o[RESIDENT_CHUNKS];
+    float alpha[2];
+    u32 code[RESIDENT_TILES_AT_ONCE];
+    resident_codes(code, &a->forward, head, row0);
+    const u32 lives = resident_direct(t, code, &a->forward, head, row0);
+    resident_load_q(q, a, head, row0, round);
+    resident_masked_qk(s, t, q, a, head, row0);
+    resident_next_keys(round);
+    const float softmax_scale = resident_softmax_scale(a);
+    resident_online_softmax(s, lives, softmax_scale, &r, alpha);
+    resident_wait_for_v(round);
+    resident_clear(o);
+    resident_compute_pv(&o, s, t, lives, a, head, row0);
+    resident_epilogue(o, &r, softmax_scale, a, head, row0);
+}
+
+/* A chunk of column tiles after the other. */
+DEVICE void resident_row_block_chunks(const struct abi_args *a,
+                                      const struct resident_head *head, u32 row0,
+                                      struct resident_round round)
 {
     struct resident_walk w = resident_walk_at(&a->forward, head, row0, 1);
     struct resident_rows r = {{NEGATIVE_INFINITY, NEGATIVE_INFINITY}, {0, 0}};
@@ -262,25 +285,16 @@ DEVICE void resident_row_block_softmax(const struct abi_args *a,
     struct resident_tile t[RESIDENT_TILES_AT_ONCE];
     struct resident_scores s[RESIDENT_TILES_AT_ONCE];
     struct frag_c o[RESIDENT_CHUNKS];
-    float softmax_scale, alpha[2];
+    float alpha[2];
     resident_load_q(q, a, head, row0, round);
-    if (RESIDENT_ALL) {
-        const u32 lives = resident_masked_qk(&w, s, t, q, a, head);
-        resident_next_keys(round);
-        softmax_scale = resident_softmax_scale(a);
+    const float softmax_scale = resident_softmax_scale(a);
+    resident_clear(o);
+    NO_UNROLL
+    for (u32 lives; (lives = resident_next_tiles(&w, head, t));) {
+        resident_masked_qk(s, t, q, a, head, row0);
         resident_online_softmax(s, lives, softmax_scale, &r, alpha);
-        resident_wait_for_v(round);
-        resident_clear(o);
+        resident_rescale(o, alpha);
         resident_compute_pv(&o, s, t, lives, a, head, row0);
-    } else {
-        softmax_scale = resident_softmax_scale(a);
-        resident_clear(o);
-        NO_UNROLL
-        for (u32 lives; (lives = resident_masked_qk(&w, s, t, q, a, head));) {
-            resident_online_softmax(s, lives, softmax_scale, &r, alpha);
-            resident_rescale(o, alpha);
-            resident_compute_pv(&o, s, t, lives, a, head, row0);
-        }
     }
     resident_epilogue(o, &r, softmax_scale, a, head, row0);
 }
@@ -300,8 +314,10 @@ DEVICE void resident_forward(const struct abi_args *a, const struct resident_hea
         const struct resident_round round = {a, first, next};
         if (TRANSFORM == ABI_SPARSEGEN)
             resident_row_block_sparsegen(a, head, row0, round);
+        else if (RESIDENT_ALL)
+            resident_row_block_whole(a, head, row0, round);
         else
-            resident_row_block_softmax(a, head, row0, round);
+            resident_row_block_chunks(a, head, row0, round);
     }
 }
 

@@ -77,7 +77,7 @@ DEVICE struct resident_head resident_head_at(const struct abi_args *a, u32 index
     head.b = a->first_batch + sequence;
     head.h = there ? at - sequence * a->heads : 0;
     head.first = 0;
-    head.length = head.exist = there ? smaller(a->n, RESIDENT_ROWS) : 0;
+    head.length = head.exist = there ? smaller(opt_barrier(a->n), RESIDENT_ROWS) : 0;
     head.warp = heads > 1 ? THREAD / 32 % warps : THREAD / 32;
     head.shared = SHARED_HALF() + warp_group * halves;
     if (a->offsets && there) {
@@ -118,6 +118,23 @@ DEVICE u32 resident_place_there(u32 row, u32 low, u32 chunk, u32 chunks)
                         : resident_place(row, low, chunk, chunks);
 }
 
+/* resident_fetch of all rows, where a thread keeps its chunk of a row and its place: no tests, and constant steps in shared
+   memory. `step`: threads. */
+DEVICE void resident_fetch_whole(u32 operand, u32 count, const u8 *ahead[],
+                                 const struct abi_tensor *const t[], half_t *to, u32 step)
+{
+    const u32 rows =
+        opt_barrier(step / RESIDENT_CHUNKS); /* strides are computed here, not early */
+    UNROLL
+    for (u32 k = 0; k < RESIDENT_OPERAND / (8 * step); k++) {
+        UNROLL
+        for (u32 x = 0; x < count; x++) {
+            copy_async_16(to + (operand + x) * RESIDENT_OPERAND + 8 * k * step, ahead[x], 1);
+            ahead[x] += (i64)rows * t[x]->row * 2;
+        }
+    }
+}
+
 /* Starts copies of the sequence's rows of `count` operands, from `operand` on. Rows up to the next multiple of
    16 and positions beyond the head dimension become zeros. */
 DEVICE void resident_fetch(u32 operand, u32 count, const struct abi_tensor *const t[],
@@ -137,6 +154,11 @@ DEVICE void resident_fetch(u32 operand, u32 count, const struct abi_tensor *cons
     for (u32 x = 0; x < count; x++) {
         from[x] = resident_data(t[x], head);
         ahead[x] = from[x] + (i64)row0 * t[x]->row * 2 + 16 * (begin % RESIDENT_CHUNKS);
+    }
+    if (whole && HEAD_DIM % 8 == 0 && RESIDENT_OPERAND % (8 * step) == 0 &&
+        HEAD_DIM > 8 * (RESIDENT_CHUNKS - 1) && head->length >= RESIDENT_ROWS) {
+        resident_fetch_whole(operand, count, ahead, t, head->shared + ahead_place, step);
+        return;
     }
     NO_UNROLL
     for (u32 k = begin; k < rows * RESIDENT_CHUNKS; k += step) {

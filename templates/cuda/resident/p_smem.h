@@ -4,8 +4,8 @@
    Q. Of a dropped entry it holds -P, which counts as 0 for dV and as P for dS. */
 #ifndef MASKC_CUDA_RESIDENT_P_SMEM_H
 #define MASKC_CUDA_RESIDENT_P_SMEM_H
+#include "cuda/resident/row_places.h"
 #include "cuda/resident/store.h"
-#include "cuda/resident/tiles.h"
 
 enum {
     RESIDENT_ROW_BLOCKS = RESIDENT_BACKWARD_ROW_BLOCKS, /* of a warp: 1 or 2 */
@@ -19,7 +19,7 @@ enum {
         RESIDENT_STEPS > 8 || (RESIDENT_TILES > 4 && RESIDENT_STEPS * RESIDENT_ROW_BLOCKS > 4),
     /* Two warp tiles of queries at a time, where there are registers. */
     RESIDENT_KEYS_PAIRED =
-        RESIDENT_ROW_BLOCKS == 1 && !RESIDENT_KEYS_HALVED && RESIDENT_WHOLE % 32 == 0,
+        (RESIDENT_ROW_BLOCKS == 1) && !RESIDENT_KEYS_HALVED && RESIDENT_WHOLE % 32 == 0,
     RESIDENT_KEY_CHUNKS =
         RESIDENT_KEYS_HALVED ? (RESIDENT_CHUNKS / 2 + 3) / 4 * 4 : RESIDENT_CHUNKS,
 };
@@ -121,46 +121,69 @@ DEVICE u32 resident_row_blocks_on(const struct resident_head *head, u32 key0)
     return warp_or(on << RESIDENT_ROW_BLOCKS * l % 32);
 }
 
+/* What products of the warp's keys read: p_smem, transposed, from addresses of warp tile 0 of queries, and an operand. */
+struct resident_key_operands {
+    shared_at p[RESIDENT_ROW_BLOCKS];
+    struct resident_row_places rows;
+    u32 key0;
+};
+
+DEVICE struct resident_key_operands resident_key_operands_of(const struct resident_head *head,
+                                                             u32 key0, u32 which)
+{
+    const u32 l = lane();
+    struct resident_key_operands ret;
+    ret.rows = resident_places_in(head, which);
+    ret.key0 = key0;
+    UNROLL
+    for (u32 m = 0; m < RESIDENT_ROW_BLOCKS; m++)
+        ret.p[m] = one_address(p_smem(head) + resident_place(8 * (l / 16), l % 8,
+                                                             key0 / 8 + 2 * m + l / 8 % 2,
+                                                             P_SMEM_CHUNKS));
+    return ret;
+}
+
 /* Columns of p_smem at a warp tile of queries, transposed: first operands for the warp's tiles of keys that are
    `on`. */
 DEVICE void p_smem_load_transposed(struct frag_a rows[RESIDENT_ROW_BLOCKS],
-                                   const struct resident_head *head, u32 key0, u32 row_block,
-                                   u32 on, u32 signs)
+                                   const struct resident_head *head,
+                                   const struct resident_key_operands *from, u32 row_block,
+                                   u32 on)
 {
     const u32 l = lane();
     UNROLL
     for (u32 m = 0; m < RESIDENT_ROW_BLOCKS; m++) {
-        u32 chunk = key0 / 8 + 2 * m + l / 8 % 2;
-        u32 at =
-            resident_place_there(16 * row_block + 8 * (l / 16), l % 8, chunk, P_SMEM_CHUNKS);
-        shared_at from = one_address(p_smem(head) + resident_place(8 * (l / 16), l % 8, chunk,
-                                                                   P_SMEM_CHUNKS)) +
-                         256 * P_SMEM_CHUNKS * row_block;
+        const u32 at = resident_place_there(16 * row_block + 8 * (l / 16), l % 8,
+                                            from->key0 / 8 + 2 * m + l / 8 % 2, P_SMEM_CHUNKS);
         rows[m].x[0] = rows[m].x[1] = rows[m].x[2] = rows[m].x[3] = 0;
         if (RESIDENT_ROW_BLOCKS == 1 || on >> m & 1)
-            matrix_load4_transposed(rows[m].x,
-                                    RESIDENT_CUT ? shared_address(p_smem(head) + at) : from);
+            matrix_load4_transposed(rows[m].x, RESIDENT_CUT ? shared_address(p_smem(head) + at)
+                                                            : from->p[m] + 256 * P_SMEM_CHUNKS *
+                                                                               row_block);
         resident_cut_queries(&rows[m], row_block);
-        if (DROPOUT && signs)
+        if (DROPOUT && !RESIDENT_ALL && from->rows.operand == RESIDENT_D_O)
             resident_cut_dropped(&rows[m]);
     }
 }
 
 /* += P^T dO or dS^T Q over one warp tile of queries. */
 DEVICE void resident_key_row_block(struct frag_c (*sums)[RESIDENT_CHUNKS], u32 first,
-                                   const struct resident_head *head, u32 key0, u32 row_block,
-                                   u32 on, enum resident_operand which)
+                                   const struct resident_head *head,
+                                   const struct resident_key_operands *from, u32 row_block,
+                                   u32 on)
 {
     struct frag_a rows[RESIDENT_ROW_BLOCKS];
-    p_smem_load_transposed(rows, head, key0, row_block, on, which == RESIDENT_D_O);
-    resident_apply_part(sums, first, RESIDENT_KEY_CHUNKS, rows, RESIDENT_ROW_BLOCKS, head,
-                        which, 16 * row_block);
+    p_smem_load_transposed(rows, head, from, row_block, on);
+    if (RESIDENT_KEY_CHUNKS == RESIDENT_CHUNKS)
+        resident_apply_at(sums, rows, RESIDENT_ROW_BLOCKS, head, &from->rows, 16 * row_block);
+    else
+        resident_apply_part(sums, first, RESIDENT_KEY_CHUNKS, rows, RESIDENT_ROW_BLOCKS, head,
+                            from->rows.operand, 16 * row_block);
 }
 
 /* The sum over all warp tiles of queries. Where all are on, two at a time: loads overlap with products. */
 DEVICE void resident_key_chunks(struct frag_c (*sums)[RESIDENT_CHUNKS], u32 first,
-                                const struct resident_head *head, u32 key0,
-                                enum resident_operand which)
+                                const struct resident_head *head, u32 key0, u32 which)
 {
     enum {
         QUERIES = RESIDENT_WHOLE / 16,
@@ -168,30 +191,26 @@ DEVICE void resident_key_chunks(struct frag_c (*sums)[RESIDENT_CHUNKS], u32 firs
         PAIRED = RESIDENT_KEYS_PAIRED
     };
     const u32 all = 0xffffffffu >> (31 - (QUERIES * RESIDENT_ROW_BLOCKS - 1) % 32);
+    const struct resident_key_operands from = resident_key_operands_of(head, key0, which);
     u32 row_blocks = resident_row_blocks_on(head, key0);
     UNROLL
     for (u32 m = 0; m < RESIDENT_ROW_BLOCKS; m++)
         resident_clear(sums[m]);
-    if (PAIRED && row_blocks == all) {
-        NO_UNROLL
-        for (u32 row_block = 0; row_block < QUERIES; row_block += 2) {
-            resident_key_row_block(sums, first, head, key0, row_block, MINE, which);
-            resident_key_row_block(sums, first, head, key0, row_block + 1, MINE, which);
-        }
+    if (row_blocks == all) {
+        UNROLL_BY(PAIRED ? 2 : 1)
+        for (u32 row_block = 0; row_block < QUERIES; row_block++)
+            resident_key_row_block(sums, first, head, &from, row_block, MINE);
         return;
     }
     NO_UNROLL
-    for (u32 row_block = 0; row_blocks; row_block++, row_blocks >>= RESIDENT_ROW_BLOCKS) {
-        u32 on = row_blocks & MINE;
-        if (!on)
-            continue;
-        resident_key_row_block(sums, first, head, key0, row_block, on, which);
-    }
+    for (u32 row_block = 0; row_blocks; row_block++, row_blocks >>= RESIDENT_ROW_BLOCKS)
+        if (row_blocks & MINE)
+            resident_key_row_block(sums, first, head, &from, row_block, row_blocks & MINE);
 }
 
 /* dV (from P and dO) or dK (from dS and Q) of the warp's keys. */
-DEVICE void resident_keys(const struct resident_head *head, u32 key0,
-                          enum resident_operand which, const struct abi_tensor *to, float scale)
+DEVICE void resident_keys(const struct resident_head *head, u32 key0, u32 which,
+                          const struct abi_tensor *to, float scale)
 {
     const float by[2] = {1, 1};
     NO_UNROLL

@@ -1,13 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* 16 rows of the caller's tensors: read as fragments; sums written 16 bytes a lane, after the lanes of a quad have
-   exchanged parts. */
+/* 16 rows of the caller's tensors: read as fragments; sums written 8 bytes a lane, after neighbouring lanes have
+   exchanged words: a store fills whole sectors of 32 bytes. */
 #ifndef MASKC_CUDA_RESIDENT_STORE_H
 #define MASKC_CUDA_RESIDENT_STORE_H
 #include "cuda/resident/head.h"
-
-struct ALIGNED_16 resident_u4 {
-    u32 x[4];
-};
 
 DEVICE u32 resident_pair_of(const u8 *row, u32 d, u32 there)
 {
@@ -31,40 +27,30 @@ DEVICE void resident_rows_of(struct frag_a *rows, u32 step, u32 count,
     }
 }
 
-/* x[k] of lane t goes to x[t] of lane k, within the four lanes of a row. */
-DEVICE void resident_transpose(u32 x[4])
+/* Lane t of a quad has word t of two chunks. It gets words 2 (t / 2) and the next one of chunk t % 2. */
+DEVICE struct u32x2 resident_exchange(u32 even, u32 odd)
 {
-    u32 odd = THREAD & 1, upper = THREAD & 2;
-    UNROLL
-    for (u32 k = 0; k < 4; k += 2) {
-        u32 got = bits_of(SHUFFLE_XOR(float_of(odd ? x[k] : x[k + 1]), 1));
-        x[k] = odd ? got : x[k];
-        x[k + 1] = odd ? x[k + 1] : got;
-    }
-    UNROLL
-    for (u32 k = 0; k < 2; k++) {
-        u32 got = bits_of(SHUFFLE_XOR(float_of(upper ? x[k] : x[k + 2]), 2));
-        x[k] = upper ? got : x[k];
-        x[k + 2] = upper ? x[k + 2] : got;
-    }
+    const u32 second = THREAD & 1;
+    const u32 got = bits_of(SHUFFLE_XOR(float_of(second ? even : odd), 1));
+    const struct u32x2 ret = {second ? got : even, second ? odd : got};
+    return ret;
 }
 
 /* The lane's row (high: the one 8 below) of sums, times `by`; `sums` are of `chunks` chunks from `first`. */
 DEVICE void resident_store_row(const struct frag_c sums[RESIDENT_CHUNKS], u32 first, u32 chunks,
                                u32 high, float by, u8 *row, u32 there)
 {
+    const u32 chunk_of = quad_lane() % 2, word = quad_lane() / 2 * 2;
+    const u32 all_there = HEAD_DIM % 16 == 0 && RESIDENT_CHUNKS % chunks == 0;
+    u8 *at = row + one_value(16 * (first + chunk_of) + 4 * word);
     UNROLL
-    for (u32 chunk = 0; chunk < chunks; chunk += 4) {
-        struct resident_u4 v;
-        UNROLL
-        for (u32 k = 0; k < 4; k++) {
-            const struct frag_c *c = &sums[chunk + k < chunks ? chunk + k : 0];
-            v.x[k] = half_pack(c->x[2 * high] * by, c->x[2 * high + 1] * by);
-        }
-        resident_transpose(v.x);
-        u32 d = 8 * (first + chunk + quad_lane());
-        if (there && d < HEAD_DIM)
-            *(struct resident_u4 *)(row + 2 * d) = v;
+    for (u32 chunk = 0; chunk < chunks; chunk += 2) {
+        const struct frag_c *c = &sums[chunk];
+        const struct u32x2 v =
+            resident_exchange(half_pack(c[0].x[2 * high] * by, c[0].x[2 * high + 1] * by),
+                              half_pack(c[1].x[2 * high] * by, c[1].x[2 * high + 1] * by));
+        if (there && (all_there || 8 * (first + chunk + chunk_of) < HEAD_DIM))
+            *(struct u32x2 *)(at + 16 * chunk) = v;
     }
 }
 

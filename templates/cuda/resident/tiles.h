@@ -29,16 +29,17 @@ struct resident_walk {
     u32 looks;             /* a constant: whether it does; not where registers are few */
 };
 
-/* Begins the visit of `row_blocks` warp tiles. Plans of this family have only tiles. */
+/* Begins the visit of a warp tile. `looks`: a constant, whether the walk prefetches. Plans of this family have only
+   tiles. */
 DEVICE struct resident_walk resident_walk_at(const struct abi_plan *plan,
                                              const struct resident_head *head, u32 row0,
-                                             u32 row_blocks)
+                                             u32 looks)
 {
     struct resident_walk w;
     struct abi_head entry = plan->heads[head->h];
     u32 item = row0 / BLOCK_ROWS;
     w.plan = plan;
-    w.looks = !RESIDENT_CUT && row_blocks == 1;
+    w.looks = !RESIDENT_CUT && looks;
     w.row0 = row0;
     w.row_block = row0 % BLOCK_ROWS + resident_row();
     w.piece = w.pieces_end = w.tile = w.tiles_end = 0;
@@ -86,25 +87,20 @@ DEVICE u32 resident_next_tile(struct resident_walk *w, struct abi_tile *t)
     return 1;
 }
 
-/* The next column tile with a live fragment, as each of `row_blocks` warp tiles sees it; 0 at the end. */
+/* The next column tile with a live fragment; 0 at the end. */
 DEVICE u32 resident_next(struct resident_walk *w, const struct resident_head *head,
-                         struct resident_tile *ret, u32 row_blocks)
+                         struct resident_tile *ret)
 {
     struct abi_tile t;
     while (resident_next_tile(w, &t)) {
-        u32 any = 0;
         if (t.col0 >= head->length)
             continue;
-        UNROLL
-        for (u32 m = 0; m < row_blocks; m++) {
-            u32 row = w->row0 + 16 * m + resident_row(), at = w->row_block + 16 * m;
-            ret[m].col0 = t.col0;
-            ret[m].seen = resident_bits(w->plan, t, at, row, head->length);
-            ret[m].any = warp_or(ret[m].seen);
-            ret[m].seen |= ANY(ret[m].seen != 0x0f0f0f0fu) ? RESIDENT_HIDES : 0;
-            any |= ret[m].any;
-        }
-        if (any)
+        ret->col0 = t.col0;
+        ret->seen =
+            resident_bits(w->plan, t, w->row_block, w->row0 + resident_row(), head->length);
+        ret->any = warp_or(ret->seen);
+        ret->seen |= ANY(ret->seen != 0x0f0f0f0fu) ? RESIDENT_HIDES : 0;
+        if (ret->any)
             return 1;
     }
     return 0;
@@ -148,19 +144,6 @@ DEVICE void resident_scores_clear(struct resident_scores *s)
         s->at[k / 4].x[k % 4] = 0;
 }
 
-/* A byte for each fragment, not 0 where some warp tile has an entry. */
-DEVICE u32 resident_any(const struct resident_tile *t, u32 row_blocks)
-{
-    return t[0].any | t[row_blocks - 1].any;
-}
-
-/* True if each of the first `fragments` bytes has a bit. */
-DEVICE u32 resident_all_live(u32 any, u32 fragments)
-{
-    any |= fragments == 4 ? 0 : 0xffff0000u;
-    return ((any - 0x01010101u) & ~any & 0x80808080u) == 0;
-}
-
 DEVICE void resident_dot(struct frag_c *s, const struct frag_a *rows, u32 step, const u32 r[4])
 {
     mma_16816(s, rows, r[0], r[1]);
@@ -168,55 +151,46 @@ DEVICE void resident_dot(struct frag_c *s, const struct frag_a *rows, u32 step, 
         mma_16816(s, rows + 1, r[2], r[3]);
 }
 
-/* First operands of `row_blocks` warp tiles, over `steps` steps of the head from `step` on. Warp tile m has
-   at[m * pitch] and those behind it. */
+/* First operands over `steps` steps of the head from `step` on. */
 struct resident_row_operands {
     const struct frag_a *at;
-    u32 pitch, row_blocks, step, steps;
+    u32 step, steps;
 };
 
-/* Fast path of resident_dots, all fragments live: without branches, loads and products overlap. */
+/* s += rows . columns in the fragments of half 0 (`halves` 1), half 1 (2) or both (3): no branches, so that loads and
+   products overlap. */
 DEVICE void resident_dots_live(struct resident_scores *s, struct resident_row_operands rows,
                                const struct resident_head *head, u32 columns, u32 col0,
-                               u32 fragments)
+                               u32 halves)
 {
+    const u32 first = halves == 2 ? 2 : 0, fragments = halves == 3 ? 4 : 2;
     UNROLL
     for (u32 k = 0; k < rows.steps; k += 2) {
         u32 r[4][4];
         UNROLL
         for (u32 f = 0; f < fragments; f++)
-            resident_load_keys(r[f], head, columns, col0 + 8 * f, 2 * (rows.step + k));
+            resident_load_keys(r[f], head, columns, col0 + 8 * (first + f),
+                               2 * (rows.step + k));
         UNROLL
-        for (u32 x = 0; x < fragments * rows.row_blocks; x++)
-            resident_dot(&s[x / fragments].at[x % fragments],
-                         rows.at + x / fragments * rows.pitch + k, rows.step + k,
-                         r[x % fragments]);
+        for (u32 f = 0; f < fragments; f++)
+            resident_dot(&s->at[first + f], rows.at + k, rows.step + k, r[f]);
     }
 }
 
-/* s += rows . columns in the first `fragments` (2 or 4) fragments where a warp tile is live. `columns` is an operand
-   in shared memory. */
+/* s += rows . columns in the halves of the first `fragments` (2 or 4) fragments that have an entry. `columns` is an operand
+   in shared memory, whose rows are zeros up to a multiple of 16. */
 DEVICE void resident_dots(struct resident_scores *s, struct resident_row_operands rows,
                           const struct resident_head *head, u32 columns,
                           const struct resident_tile *t, u32 fragments)
 {
-    u32 r[4], any = resident_any(t, rows.row_blocks);
-    if (resident_all_live(any, fragments)) {
-        resident_dots_live(s, rows, head, columns, t->col0, fragments);
+    if (fragments == 4 && t->any & 0xffffu && t->any >> 16) {
+        resident_dots_live(s, rows, head, columns, t->col0, 3);
         return;
     }
     UNROLL
-    for (u32 f = 0; f < fragments; f++) {
-        if (!(any >> 8 * f & 0xff))
-            continue;
-        UNROLL
-        for (u32 k = 0; k < rows.steps; k += 2) {
-            resident_load_keys(r, head, columns, t->col0 + 8 * f, 2 * (rows.step + k));
-            UNROLL
-            for (u32 m = 0; m < rows.row_blocks; m++)
-                resident_dot(&s[m].at[f], rows.at + m * rows.pitch + k, rows.step + k, r);
-        }
-    }
+    for (u32 half = 0; half < fragments / 2; half++)
+        if (t->any >> 16 * half & 0xffffu)
+            resident_dots_live(s, rows, head, columns, t->col0, 1u << half);
 }
 
 /* Fragments 2 half and 2 half + 1 as the first operand of a product over their 16 columns. */
