@@ -71,12 +71,26 @@
          0, (BYTES)*9e-11, 0, 0, 0, \
          (CLOCK)*3.8e-10, 0, (BYTES)*9.4e-11, ITEM_DKV*(CLOCK)*5e-07, (BYTES)*2.1e-09}, \
     }
-/* Item, tile, mask, growth, bytes, warps, gather, entry, over the rates of today's cuda_tiled. One backward kernel moves two thirds of
-   what dQ and dK, dV move. */
+/* The same quotients of cuda_resident: of the work, and of masks, by pass. By tools/sass --model h100 at n = 128, 12 heads counted
+   (tests/gen/h100/model_test.c): dense forward .170 over .180 ms, backward .348 over .439. The backward kernel no longer reads
+   O. */
+#define HEAD_FORWARD       0.80
+#define HEAD_MASK_FORWARD  0.70
+#define HEAD_BACKWARD      0.72
+#define HEAD_MASK_BACKWARD 0.55
+/* The work of longer heads, whose kernels hold a part of a row's scores at a time. By the same model beside cuda_tiled, dense: forward
+   .275 and .264 ms at n = 256, backward 1.045 and .877 at n = 200. */
+#define CHUNKS_FORWARD     1.5
+#define CHUNKS_BACKWARD    1.6
+/* Item, tile, mask, growth, bytes, warps, gather, entry, chunks, over the rates of today's cuda_tiled. One backward kernel moves seven tensors,
+   where dQ and dK, dV move twelve. */
 #define HEAD_RATES { \
-        {0.25 / ITEM_FORWARD, 0.59 / FLOP_FORWARD, 0.034 / MASK_FORWARD, 3, 1, 16, 0.25 / TILE_FORWARD, 0.59 / TILE_FORWARD}, \
-        {0.18 / ITEM_DQ, 1.1 / FLOP_DQ, 0.062 / MASK_DQ, 3, 2.0 / 3, 8, 0.18 / TILE_DQ, 1.1 / TILE_DQ}, \
-        {0.18 / ITEM_DKV, 1.1 / FLOP_DKV, 0.062 / MASK_DKV, 3, 2.0 / 3, 8, 0.18 / TILE_DKV, 1.1 / TILE_DKV}, \
+        {HEAD_FORWARD * 0.25 / ITEM_FORWARD, HEAD_FORWARD * 0.59 / FLOP_FORWARD, HEAD_MASK_FORWARD * 0.034 / MASK_FORWARD, 3, 1, 16, \
+         HEAD_FORWARD * 0.25 / TILE_FORWARD, HEAD_FORWARD * 0.59 / TILE_FORWARD, CHUNKS_FORWARD}, \
+        {HEAD_BACKWARD * 0.18 / ITEM_DQ, HEAD_BACKWARD * 1.1 / FLOP_DQ, HEAD_MASK_BACKWARD * 0.062 / MASK_DQ, 3, 7.0 / 12, 8, \
+         HEAD_BACKWARD * 0.18 / TILE_DQ, HEAD_BACKWARD * 1.1 / TILE_DQ, CHUNKS_BACKWARD}, \
+        {HEAD_BACKWARD * 0.18 / ITEM_DKV, HEAD_BACKWARD * 1.1 / FLOP_DKV, HEAD_MASK_BACKWARD * 0.062 / MASK_DKV, 3, 7.0 / 12, 8, \
+         HEAD_BACKWARD * 0.18 / TILE_DKV, HEAD_BACKWARD * 1.1 / TILE_DKV, CHUNKS_BACKWARD}, \
     }
 
 /* Two rows of a GPU that was not measured. SMS processors; GHZ: boost clock; F32 and MMA: TFLOP/s, FMA and dense bf16 with sums

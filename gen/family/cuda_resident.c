@@ -199,7 +199,8 @@ static uint32_t can(const struct target *t, const struct kernel_request *r,
                     enum family_pass pass)
 {
     (void)t, (void)r, (void)pass;
-    return MERGES_LAST | SKIPS_FRAGMENTS; /* prices; the kernels skip halves, two fragments together */
+    return MERGES_LAST |
+           SKIPS_FRAGMENTS; /* prices; the kernels skip halves, two fragments together */
 }
 
 /* Shape of the plan: its row blocks are those of the tiled kernels, which may do the backward pass. */
@@ -244,18 +245,19 @@ static uint32_t in_flight(const struct target *t, const struct kernel_config *c,
 
 /* A head's loads, work and stores follow each other, so that nothing hides its bytes. A row block searches the list of all
    tiles for its bits: the factor of a pattern grows with the row blocks of a head. */
-static void measured_rates(uint32_t row_blocks, struct machine *m)
+static void measured_rates(uint32_t length, uint32_t row_blocks, struct machine *m)
 {
     for (int pass = 0; pass < PASSES; pass++) {
         const struct head_rates *of = &m->heads[pass];
+        const double work = length > ALL_ROWS && of->chunks > 0 ? of->chunks : 1;
         double *rate = m->rate[pass];
-        rate[RATE_ITEM] *= of->item;
-        rate[RATE_ITEM_ELEMENT] *= of->item;
-        rate[RATE_LOOP] *= of->item;
-        rate[RATE_GATHER] *= of->gather;
-        rate[RATE_TILE_FLOP] *= of->tile;
-        rate[RATE_TILE_ENTRY] *= of->entry;
-        rate[RATE_TILE_MASK] *= of->mask * pow(row_blocks, of->growth);
+        rate[RATE_ITEM] *= work * of->item;
+        rate[RATE_ITEM_ELEMENT] *= work * of->item;
+        rate[RATE_LOOP] *= work * of->item;
+        rate[RATE_GATHER] *= work * of->gather;
+        rate[RATE_TILE_FLOP] *= work * of->tile;
+        rate[RATE_TILE_ENTRY] *= work * of->entry;
+        rate[RATE_TILE_MASK] *= work * of->mask * pow(row_blocks, of->growth);
         rate[RATE_STREAM] = of->bytes * m->workers / m->bytes;
         rate[RATE_EXPOSED] = 0;
     }
@@ -268,7 +270,7 @@ static void rates(const struct target *t, const struct kernel_config *c, struct 
         guess_rates(row_blocks, m);
         return;
     }
-    measured_rates(row_blocks, m);
+    measured_rates(c->request.length, row_blocks, m);
     for (int pass = 0; pass < PASSES; pass++) {
         struct resident_shape s;
         if (takes(t, &c->request, pass == PASS_FORWARD ? FAMILY_FORWARD : FAMILY_BACKWARD, &s))
