@@ -43,7 +43,6 @@ static const struct choice {
     {"dense", 128, "cuda_resident", "cuda_resident"},
     {"strided", 128, "cuda_resident", "cuda_resident"},
     {"strided", 390, "cuda_tiled", "cuda_tiled"},
-    {"dense", 256, "cuda_tiled", "cuda_tiled"},
     {"dense", 390, "cuda_tiled", "cuda_tiled"},
     {"dense", 1000, "cuda_hopper", "cuda_hopper"},
     {"strided(45)", 2048, "cuda_tiled", "cuda_tiled"},
