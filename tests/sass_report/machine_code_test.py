@@ -110,6 +110,14 @@ class LoopTest(unittest.TestCase):
         entries.set_repeats(made, "attention_resident_backward")
         self.assertEqual([t.repeats for t in made], [1, 1, 2])
 
+    def test_versions_of_a_phase(self):
+        """dV and dK have a loop of their own for warp tiles that are all live: the longer one counts."""
+        def turn(products, slots):
+            return entries.Turn(0, [None] * slots, slots, slots, products, 128, [])
+        made = [turn(3, 9), turn(1, 4), turn(1, 3), turn(1, 4), turn(1, 3)]
+        entries.set_repeats(made, "attention_resident_backward")
+        self.assertEqual([t.repeats for t in made], [1, 1, 0, 1, 0])
+
 
 class HopperTest(unittest.TestCase):
     """A loop of a warpgroup over 64 x 32 entries at D = 16: S in one product, P V in two."""

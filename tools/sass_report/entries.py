@@ -141,10 +141,16 @@ def entries_of(code, name, head_dim):
 
 
 def set_repeats(turns, name):
-    """The last loop of a phased kernel runs for dV and again for dK."""
-    if family_of(name) in PHASED and turns:
-        missing = PRODUCTS[family_of(name)] - sum(t.products for t in turns)
-        turns[-1].repeats += max(0, missing) // max(1, turns[-1].products)
+    """The last loop of a phased kernel runs for dV and again for dK. Where both have loops of their own, each has two versions,
+    of which the longer one counts."""
+    if family_of(name) not in PHASED or not turns:
+        return
+    missing = PRODUCTS[family_of(name)] - sum(t.products for t in turns)
+    turns[-1].repeats += max(0, missing) // max(1, turns[-1].products)
+    for a, b in zip(turns, turns[1:]):
+        if missing < 0 and a.repeats and a.products == b.products:
+            (a if a.slots < b.slots else b).repeats = 0
+            missing += a.products
 
 
 def turn_of(kernel, blocks, loop, loops, head_dim):
