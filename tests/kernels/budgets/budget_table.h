@@ -46,7 +46,7 @@ static const struct budget {
     {"tf32",   "attention_dkv",            ABI_SPARSEGEN, {136, 160, 168, 176, 216, 255},   52,  92},
     {"tf32",   "attention_dq",             ABI_SPARSEGEN, {112, 136, 136, 128, 144, 200},   52,  68},
     {"resident",  "attention_resident_forward",  ABI_SOFTMAX,   {144, 176, 192, 200, 240, 255},   64,  68},
-    {"resident",  "attention_resident_backward", ABI_SOFTMAX,   {255, 255, 255, 255, 255, 255},   70,  72},
+    {"resident",  "attention_resident_backward", ABI_SOFTMAX,   {255, 255, 255, 255, 255, 255},   79,  72},
     {"resident",  "attention_resident_forward",  ABI_SPARSEGEN, {255, 248, 240, 240, 248, 255},   80,  76},
     {"resident",  "attention_resident_backward", ABI_SPARSEGEN, {255, 255, 255, 255, 255, 255},   84,  80},
     {"tiled", "attention_forward",        ABI_SOFTMAX,   {120, 160, 168, 184, 224, 255},   60,  68},
