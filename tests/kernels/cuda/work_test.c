@@ -33,9 +33,10 @@ static const struct edit {
     {"sums of two",             "        struct frag_a x[ROW_TILES], y[ROW_TILES];\n        if (!has_pair(live_any(live), pair))\n            continue;\n",
                                 "        struct frag_a x[ROW_TILES], y[ROW_TILES];\n        live = ALL_LIVE;\n", true, ABI_SOFTMAX},
     {"columns of one operand",  "        if (s->use >> which & 1)\n            copy_columns(", "        copy_columns(", true, ABI_SPARSEGEN},
-    {"resident scores",            "        if (!(any >> 8 * f & 0xff))\n            continue;\n", "", false, ABI_SOFTMAX},
+    {"resident scores",            "        if (t->any >> 16 * half & 0xffffu)\n", "", false, ABI_SOFTMAX},
     {"resident sums",              "        if (!(lives >> half & 1))\n            continue;\n", "", false, ABI_SOFTMAX},
-    {"resident sums by key",       "        if (!on)\n            continue;\n", "", false, ABI_SOFTMAX},
+    {"resident sums by key",       "        if (row_blocks & MINE)\n", "", false, ABI_SOFTMAX},
+    {"resident dQ",                "            if (!(ds->lives >> k & 1))\n                continue;\n            else if (", "            if (", false, ABI_SOFTMAX},
 };
 enum { AS_IT_IS = 3, EDITS = sizeof edits / sizeof *edits };
 /* clang-format on */
