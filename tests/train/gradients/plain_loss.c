@@ -129,17 +129,14 @@ static bool compete(const struct judged *j, uint32_t a, uint32_t b)
            sequence_of(j->batch, j->target->row[b]) / of;
 }
 
-/* The cross-entropy of row k among those that it competes with; *ret_right: it has the first of the largest logits. */
-static double among_rows(const struct judged *j, uint32_t k, uint32_t label, bool *ret_right)
+/* The cross-entropy of row k among those that it competes with. */
+static double among_rows(const struct judged *j, uint32_t k, uint32_t label)
 {
     const double own = j->z[k][label];
     double most = own, sum = 0;
-    *ret_right = true;
     for (uint32_t i = 0; i < j->target->count; i++)
-        if (compete(j, i, k)) {
+        if (compete(j, i, k))
             most = fmax(most, j->z[i][label]);
-            *ret_right &= i < k ? own > j->z[i][label] : own >= j->z[i][label];
-        }
     for (uint32_t i = 0; i < j->target->count; i++)
         if (compete(j, i, k))
             sum += exp(j->z[i][label] - most);
@@ -151,17 +148,16 @@ static double target_loss(const struct judged *j)
     const struct train_target *t = j->target;
     const uint32_t labels = target_labels(j->bert->config, t->head);
     double ret = 0;
-    bool right;
     for (uint32_t k = 0; k < t->count; k++) {
         if (t->loss == LOSS_LABELS)
             ret += cross_entropy(j->z[k], labels, t->label[k]);
         if (t->loss == LOSS_SQUARE)
             ret += pow(j->z[k][0] - (double)t->value[k], 2);
         if (t->loss == LOSS_CHOICE && t->label[k])
-            ret += among_rows(j, k, 0, &right);
+            ret += among_rows(j, k, 0);
         for (uint32_t bit = 0; bit < 2 && t->loss == LOSS_SPAN; bit++)
             if (t->label[k] >> bit & 1)
-                ret += among_rows(j, k, bit, &right) / 2;
+                ret += among_rows(j, k, bit) / 2;
     }
     return ret;
 }
@@ -181,31 +177,43 @@ double plain_loss(const struct plain_bert *b, const struct gradients_request *r,
 
 /* ---- right ones ---- */
 
-static bool label_is_right(const double *z, uint32_t labels, uint32_t label)
+/* Whether a logit is larger than another one, of which `first` tells if it comes later. */
+static bool exceeds(double own, double other, bool first, double slack)
+{
+    return first ? own + slack >= other : own + slack > other;
+}
+
+static bool label_is_right(const double *z, uint32_t labels, uint32_t label, double slack)
 {
     for (uint32_t c = 0; c < labels; c++)
-        if (c < label ? z[c] >= z[label] : z[c] > z[label])
+        if (c != label && !exceeds(z[label], z[c], label < c, slack))
+            return false;
+    return true;
+}
+
+static bool row_is_right(const struct judged *j, uint32_t k, uint32_t label, double slack)
+{
+    for (uint32_t i = 0; i < j->target->count; i++)
+        if (i != k && compete(j, i, k) &&
+            !exceeds(j->z[k][label], j->z[i][label], k < i, slack))
             return false;
     return true;
 }
 
 /* A span counts at its start, where its end is right too. */
-static bool span_is_right(const struct judged *j, uint32_t start)
+static bool span_is_right(const struct judged *j, uint32_t start, double slack)
 {
-    bool right, ret;
-    among_rows(j, start, 0, &ret);
+    bool ret = row_is_right(j, start, 0, slack);
     for (uint32_t k = 0; k < j->target->count; k++)
-        if (j->target->label[k] & 2 && compete(j, k, start)) {
-            among_rows(j, k, 1, &right);
-            ret &= right;
-        }
+        if (j->target->label[k] & 2 && compete(j, k, start))
+            ret &= row_is_right(j, k, 1, slack);
     return ret;
 }
 
 uint32_t plain_right(const struct plain_bert *b, const struct gradients_request *r,
-                     uint32_t target, const float *kept)
+                     uint32_t target, double slack)
 {
-    double **z = all_logits(b, r->batch, kept), **at = z;
+    double **z = all_logits(b, r->batch, NULL), **at = z;
     const struct train_target *t = &r->batch->target[target];
     uint32_t ret = 0;
     for (uint32_t k = 0; k < target; k++)
@@ -214,11 +222,12 @@ uint32_t plain_right(const struct plain_bert *b, const struct gradients_request 
     for (uint32_t k = 0; k < t->count; k++) {
         bool right = false;
         if (t->loss == LOSS_LABELS)
-            right = label_is_right(at[k], target_labels(b->config, t->head), t->label[k]);
+            right =
+                label_is_right(at[k], target_labels(b->config, t->head), t->label[k], slack);
         if (t->loss == LOSS_CHOICE && t->label[k])
-            among_rows(&j, k, 0, &right);
+            right = row_is_right(&j, k, 0, slack);
         if (t->loss == LOSS_SPAN && t->label[k] & 1)
-            right = span_is_right(&j, k);
+            right = span_is_right(&j, k, slack);
         ret += right;
     }
     free_logits(z, r->batch);

@@ -8,6 +8,8 @@
    1. */
 double plain_loss(const struct plain_bert *b, const struct gradients_request *r,
                   const float *kept);
-/* The losses of a target whose logits are right (struct target_loss). */
+/* The losses of a target whose logits are right (struct target_loss). Two equal tokens can have equal logits, of which f32 takes
+   either as the larger one: so the first of the largest is right after `slack` was added to it. -1e-6: surely right ones; 1e-6:
+   possibly right ones. */
 uint32_t plain_right(const struct plain_bert *b, const struct gradients_request *r,
-                     uint32_t target, const float *kept);
+                     uint32_t target, double slack);
