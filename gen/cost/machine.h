@@ -50,8 +50,8 @@ struct head_rates {
     double warps;  /* on a processor, where these were measured */
     double gather; /* of columns that are brought */
     double entry;  /* of a tile's work beside its products and patterns */
-    double
-        chunks; /* of all work, where a warp cannot hold all scores of a row (n > 128); 0: 1 */
+    /* Of all work, where a warp cannot hold all scores of a row (n > 128); 0 counts as 1. */
+    double chunks;
 };
 
 struct machine {

@@ -61,8 +61,8 @@ struct gradients_request {
     enum recompute recompute;
     bool loss_only;                  /* evaluation: no dropout, no backward pass */
     const struct trained_bias *bias; /* where the engine is biased; else null */
-    const struct gradients_watch
-        *watch; /* null: none. A backend may ignore it, as the CPU's does */
+    /* Null: none. A backend may ignore it, as the CPU's does. */
+    const struct gradients_watch *watch;
 };
 
 /* The seed of a layer's attention, whose draws are maskc's. */

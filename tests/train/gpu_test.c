@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Does training on the device "emulated", which runs the GPU's kernels as text, give the CPU's losses, gradients and steps:
-   in f32 and bf16, with padded heads, dropout and recomputing, for each head, and the same bits in any order of threads? */
+/* Training on the device "emulated", which runs the GPU's kernels as text. In f32: losses, gradients, three steps of the
+   optimizers and all task heads but ModernBERT's agree with the CPU's, with padded heads, dropout and recomputing. In bf16 the error of the
+   gradients is at most 1.25 times the CPU's. The order of threads changes no bit. */
 #include "masks/base/memory.h"
 #include "model/backend/cpu/matmul/matmul.h"
 #include "model/train/optimizer.h"
@@ -278,13 +279,15 @@ static uint64_t launches_of_step(uint32_t layers)
     return after.launches - before.launches;
 }
 
-/* A model of 12 layers has fewer than 40 a layer, with what a step does once. */
+/* The numbers of model/TRAINING.md. A model of 12 layers has fewer than 40 a layer, with what a step does once. */
 static void launches_are_few(void **unused)
 {
     const uint64_t two = launches_of_step(2), three = launches_of_step(3),
                    of_layer = three - two, once = two - 2 * of_layer;
     (void)unused;
     print_message("a layer: %u launches, once: %u\n", (unsigned)of_layer, (unsigned)once);
+    assert_int_equal(of_layer, 30);
+    assert_int_equal(once, 46);
     assert_true(three > two && 12 * of_layer + once < 12 * 40);
 }
 
@@ -317,18 +320,6 @@ static void bits_do_not_depend_on_the_order_of_threads(void **unused)
     free(first);
 }
 
-static int setup(void **unused)
-{
-    (void)unused;
-    return random_begin() ? 0 : -1;
-}
-
-static int teardown(void **unused)
-{
-    (void)unused;
-    return random_end();
-}
-
 int main(void)
 {
     struct error e = {0};
@@ -345,6 +336,6 @@ int main(void)
         cmocka_unit_test(launches_are_few),
         cmocka_unit_test(bits_do_not_depend_on_the_order_of_threads),
     };
-    return cmocka_run_group_tests_name("training on the emulated device", tests, setup,
-                                       teardown);
+    return cmocka_run_group_tests_name("training on the emulated device", tests, random_setup,
+                                       random_teardown);
 }

@@ -316,18 +316,6 @@ static void refuses_engines(void **unused)
     engine_destroy(g);
 }
 
-static int setup(void **unused)
-{
-    (void)unused;
-    return random_begin() ? 0 : -1;
-}
-
-static int teardown(void **unused)
-{
-    (void)unused;
-    return random_end();
-}
-
 int main(void)
 {
     struct error e = {0};
@@ -342,5 +330,5 @@ int main(void)
         cmocka_unit_test(leaves_alone),  cmocka_unit_test(memory_is_linear),
         cmocka_unit_test(refuses),       cmocka_unit_test(refuses_engines),
     };
-    return cmocka_run_group_tests(tests, setup, teardown);
+    return cmocka_run_group_tests(tests, random_setup, random_teardown);
 }

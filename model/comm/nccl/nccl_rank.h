@@ -19,9 +19,9 @@ struct nccl {
     void *stream;
     float *workspace; /* other ranks' parts of this rank's share of a bucket */
     double seconds;
-    enum outcome
-        begun; /* of the sums since the last end_sums(); the first failure stops further ones */
-    struct error error; /* of that failure */
+    /* Of the sums since the last end_sums(). After the first failure, whose error is kept, no sum is begun. */
+    enum outcome begun;
+    struct error error;
 };
 
 enum outcome nccl_fail(const struct nccl *n, const char *call, int result, struct error *e);

@@ -53,6 +53,18 @@ int random_end(void)
     return system(line);
 }
 
+int random_setup(void **unused)
+{
+    (void)unused;
+    return random_begin() ? 0 : -1;
+}
+
+int random_teardown(void **unused)
+{
+    (void)unused;
+    return random_end();
+}
+
 static uint64_t random_state = 1;
 
 void random_restart(void)

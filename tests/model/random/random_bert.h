@@ -19,6 +19,9 @@ extern const struct bert_case bert_cases[]; /* ends with a null name */
 /* A temporary folder for one model at a time; false: there is none. */
 bool random_begin(void);
 int random_end(void); /* 0: it is removed */
+/* The same as fixtures of a group of cmocka tests. */
+int random_setup(void **unused);
+int random_teardown(void **unused);
 extern char random_folder[];
 
 /* Below `below`; the same numbers in every run. */

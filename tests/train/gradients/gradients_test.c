@@ -131,18 +131,6 @@ static void fits_without_a_site(void **unused)
     subject_end(&s);
 }
 
-static int setup(void **unused)
-{
-    (void)unused;
-    return random_begin() ? 0 : -1;
-}
-
-static int teardown(void **unused)
-{
-    (void)unused;
-    return random_end();
-}
-
 static bool has(int argc, char **argv, const char *word)
 {
     for (int k = 1; k < argc; k++)
@@ -169,5 +157,5 @@ int main(int argc, char **argv)
         cmocka_unit_test(fits_with_dropout),
         cmocka_unit_test(fits_without_a_site),
     };
-    return cmocka_run_group_tests(tests, setup, teardown);
+    return cmocka_run_group_tests(tests, random_setup, random_teardown);
 }

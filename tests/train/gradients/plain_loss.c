@@ -177,7 +177,7 @@ double plain_loss(const struct plain_bert *b, const struct gradients_request *r,
 
 /* ---- right ones ---- */
 
-/* Whether a logit is larger than another one, of which `first` tells if it comes later. */
+/* Whether the logit `own` is right beside another one. first: it comes before that one, and so wins a tie. */
 static bool exceeds(double own, double other, bool first, double slack)
 {
     return first ? own + slack >= other : own + slack > other;

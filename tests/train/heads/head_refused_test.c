@@ -175,18 +175,6 @@ static void rates_go_by_layers(void **unused)
     subject_end(&s);
 }
 
-static int setup(void **unused)
-{
-    (void)unused;
-    return random_begin() ? 0 : -1;
-}
-
-static int teardown(void **unused)
-{
-    (void)unused;
-    return random_end();
-}
-
 int main(void)
 {
     struct error e = {0};
@@ -199,5 +187,5 @@ int main(void)
         cmocka_unit_test(heads_are_checked),   cmocka_unit_test(words_have_labels),
         cmocka_unit_test(models_drop),         cmocka_unit_test(rates_go_by_layers),
     };
-    return cmocka_run_group_tests(tests, setup, teardown);
+    return cmocka_run_group_tests(tests, random_setup, random_teardown);
 }

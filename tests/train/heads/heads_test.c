@@ -228,18 +228,6 @@ static void parts_add_up(void **unused)
     }
 }
 
-static int setup(void **unused)
-{
-    (void)unused;
-    return random_begin() ? 0 : -1;
-}
-
-static int teardown(void **unused)
-{
-    (void)unused;
-    return random_end();
-}
-
 int main(int argc, char **argv)
 {
     struct error e = {0};
@@ -257,5 +245,5 @@ int main(int argc, char **argv)
         cmocka_unit_test(next_drops_nothing), cmocka_unit_test(same_bits),
         cmocka_unit_test(parts_add_up),
     };
-    return cmocka_run_group_tests(tests, setup, teardown);
+    return cmocka_run_group_tests(tests, random_setup, random_teardown);
 }

@@ -131,23 +131,12 @@ static void same_bits(void **unused)
     same_bits_of(ELEMENT_BF16);
 }
 
-static int setup(void **unused)
-{
-    (void)unused;
-    return random_begin() ? 0 : -1;
-}
-
-static int teardown(void **unused)
-{
-    (void)unused;
-    return random_end();
-}
-
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(equals_the_whole),
         cmocka_unit_test(same_bits),
     };
-    return cmocka_run_group_tests_name("the rows that a pooler reads", tests, setup, teardown);
+    return cmocka_run_group_tests_name("the rows that a pooler reads", tests, random_setup,
+                                       random_teardown);
 }

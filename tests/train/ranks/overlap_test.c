@@ -180,18 +180,6 @@ static void buckets_are_not_too_small(void **unused)
     rank_end(&r);
 }
 
-static int setup(void **unused)
-{
-    (void)unused;
-    return random_begin() ? 0 : -1;
-}
-
-static int teardown(void **unused)
-{
-    (void)unused;
-    return random_end();
-}
-
 int main(void)
 {
     struct error e = {0};
@@ -202,5 +190,6 @@ int main(void)
     const struct CMUnitTest tests[] = {cmocka_unit_test(buckets_are_complete),
                                        cmocka_unit_test(so_are_those_beside_learned_masks),
                                        cmocka_unit_test(buckets_are_not_too_small)};
-    return cmocka_run_group_tests_name("sums beside the backward pass", tests, setup, teardown);
+    return cmocka_run_group_tests_name("sums beside the backward pass", tests, random_setup,
+                                       random_teardown);
 }

@@ -201,18 +201,6 @@ static void the_faulty_rank_is_named(void **unused)
     free(rank);
 }
 
-static int setup(void **unused)
-{
-    (void)unused;
-    return random_begin() ? 0 : -1;
-}
-
-static int teardown(void **unused)
-{
-    (void)unused;
-    return random_end();
-}
-
 int main(int argc, char **argv)
 {
     struct error e = {0};
@@ -227,5 +215,5 @@ int main(int argc, char **argv)
                                        cmocka_unit_test(samples_stay_whole),
                                        cmocka_unit_test(failure_ends_all),
                                        cmocka_unit_test(the_faulty_rank_is_named)};
-    return cmocka_run_group_tests(tests, setup, teardown);
+    return cmocka_run_group_tests(tests, random_setup, random_teardown);
 }

@@ -9,8 +9,9 @@
 
 struct backend_state {
     struct matmul *matmul; /* and the weights of products */
-    const struct cpu_encoder_ops *
-        ops; /* of this machine, asked for once: under a hypervisor CPUID takes 20 us and more */
+    /* Row functions of this machine, looked up once: each lookup reads CPUID, which takes 20 us and more under a
+       hypervisor. */
+    const struct cpu_encoder_ops *ops;
     const struct cpu_train_ops *train_ops;
     struct pool kept; /* other weights */
 };
