@@ -38,10 +38,14 @@ def reproduce(*arguments, build=BUILD):
                           check=False)
 
 
+def refused_here(*arguments, build=BUILD):
+    return toy.in_process(["tools/reproduce", *map(str, arguments), "--build", str(build)])
+
+
 class InputTest(toy.Scratch):
     def refused(self, says, *arguments, code=2, **more):
         before = sorted(self.folder.rglob("*"))
-        made = reproduce(*arguments, **more)
+        made = refused_here(*arguments, **more)
         self.assertEqual((made.returncode, len(made.stderr.splitlines()), made.stdout), (code, 1, ""), made.stderr)
         self.assertIn(says, made.stderr)
         self.assertEqual(before, sorted(self.folder.rglob("*")))

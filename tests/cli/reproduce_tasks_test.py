@@ -2,10 +2,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """reproduce_tasks_test.py MASKC: tools/reproduce glue-like, sparsegen, pruning and blockbert over a toy. Every table is complete; a killed call goes on
 and makes no cell twice; --minutes leaves out seeds, then tasks, never masks; what is refused; the rule of the verdicts in numbers."""
-import contextlib
-import importlib.machinery
-import importlib.util
-import io
 import json
 import os
 import pathlib
@@ -28,7 +24,7 @@ import pretrain_toy  # noqa: E402
 import reproduce_toy  # noqa: E402
 import stages  # noqa: E402
 from comparisons import budget, cells, folders, glue_like, long_text, models, options, ordering, pruning, sparsegen, variants  # noqa: E402
-from programs import Fatal, Programs  # noqa: E402
+from programs import Programs  # noqa: E402
 
 BUILD = pathlib.Path(sys.argv[1]).resolve().parents[2]
 ROWS = {"glue-like": 30, "sparsegen": 20, "pruning": 23, "blockbert": 3}  # of a model with two heads
@@ -63,28 +59,9 @@ def run(*arguments, **more):
     return subprocess.run(command(*arguments, **more), capture_output=True, text=True, check=False)
 
 
-def load():
-    loader = importlib.machinery.SourceFileLoader("reproduce", str(ROOT / "tools/reproduce"))
-    module = importlib.util.module_from_spec(importlib.util.spec_from_loader("reproduce", loader))
-    loader.exec_module(module)
-    return module
-
-
 def run_here(*arguments, **more):
     """The same in this process: what is refused, and plans, start no program."""
-    out, err, before = io.StringIO(), io.StringIO(), sys.argv
-    sys.argv = command(*arguments, **more)[1:]
-    try:
-        with contextlib.redirect_stdout(out), contextlib.redirect_stderr(err):
-            code = load().main()
-    except Fatal as e:
-        code, text = e.code, f"{e}\n"
-        err.write(text)
-    except SystemExit as e:
-        code = e.code
-    finally:
-        sys.argv = before
-    return subprocess.CompletedProcess([], code, out.getvalue(), err.getvalue())
+    return reproduce_toy.in_process(command(*arguments, **more)[1:])
 
 
 SMALL = ("--seeds", 1, "--examples", 8, "--dev", 2, "--minutes", 3)

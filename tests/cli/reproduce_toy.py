@@ -1,13 +1,23 @@
 # SPDX-License-Identifier: Apache-2.0
 """A corpus, results and rows that are made up, for the tests of tools/reproduce."""
 import array
+import contextlib
+import importlib.machinery
+import importlib.util
+import io
 import json
 import math
 import pathlib
 import random
 import struct
+import subprocess
+import sys
 import tempfile
 import unittest
+
+from programs import Fatal
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
 
 SUBJECTS = "the cat|a dog|my friend|the old man|this woman|a small bird|the teacher|our king".split("|")
 VERBS = "sees likes eats finds takes brings hears wants".split()
@@ -21,6 +31,26 @@ class Scratch(unittest.TestCase):
         folder = tempfile.TemporaryDirectory()
         self.addCleanup(folder.cleanup)
         self.folder = pathlib.Path(folder.name)
+
+
+def in_process(arguments):
+    """tools/reproduce with these arguments, the first of which is its name: exit code, stdout and stderr, without another process."""
+    loader = importlib.machinery.SourceFileLoader("reproduce", str(ROOT / "tools/reproduce"))
+    module = importlib.util.module_from_spec(importlib.util.spec_from_loader("reproduce", loader))
+    out, err, before = io.StringIO(), io.StringIO(), sys.argv
+    sys.argv = arguments
+    try:
+        with contextlib.redirect_stdout(out), contextlib.redirect_stderr(err):
+            loader.exec_module(module)
+            code = module.main()
+    except Fatal as e:
+        code = e.code
+        err.write(f"reproduce: {e}\n")
+    except SystemExit as e:
+        code = e.code
+    finally:
+        sys.argv = before
+    return subprocess.CompletedProcess(arguments, code, out.getvalue(), err.getvalue())
 
 
 def write_text(path):

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A kernel that compares one product of a warpgroup with its definition: KIND, N, ACCUMULATE, and 16 of k from K on. */
+/* Small kernels of hopper_emulation_test: one compares a product of a warpgroup with its definition (KIND, N, ACCUMULATE, and 16 of k from
+   K on), one stores a box. */
 #pragma once
 
 /* One warpgroup writes 192 rows of 64 whole numbers to shared memory, under the swizzle, in two parts of 64 columns each: A
@@ -59,3 +60,23 @@ static const char shapes_text[] =
     "            smem_put_u32(base - 4, k); /* refused */\n"
     "    }\n"
     "}\n";
+
+/* A store of a box of which one thread wrote one chunk. */
+/* clang-format off */
+static const char clipped_text[] =
+    "#define ARGS_STRUCT struct clipped_args\n"
+    "#include \"cuda/hopper/device.h\"\n"
+    "struct clipped_args { struct tensor_map q, k, v, o; };\n"
+    "ENTRY_OF(pipeline, 288, 1)(ARGS a)\n"
+    "{\n"
+    "    const smem_t base = smem_base();\n"
+    "    const struct u32x4 x = {0x20001, 3, 4, 5};\n"
+    "    if (THREAD)\n"
+    "        return;\n"
+    "    smem_put_u32x4(base, x);\n"
+    "    async_fence();\n"
+    "    tma_store(&a.o, base, 0, 0, 0, 0);\n"
+    "    bulk_commit();\n"
+    "    bulk_wait();\n"
+    "}\n";
+/* clang-format on */

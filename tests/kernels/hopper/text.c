@@ -25,8 +25,7 @@ static uint32_t add_templates(struct source_file *files, uint32_t count)
     return count;
 }
 
-/* The text in one piece, with all that it includes. */
-static char *flatten(const char *text, bool f16, bool rows_in_registers)
+char *hopper_text_flatten(const char *text, bool f16, bool rows_in_registers)
 {
     struct source_file files[MAX_FILES];
     struct text config = {0}, out = {0};
@@ -43,7 +42,7 @@ static char *flatten(const char *text, bool f16, bool rows_in_registers)
 struct emulated_text *hopper_text_open(const char *text, bool f16, bool rows_in_registers)
 {
     struct error e = {0};
-    char *flat = flatten(text, f16, rows_in_registers);
+    char *flat = hopper_text_flatten(text, f16, rows_in_registers);
     struct emulated_text *t = emulated_open(flat, "the pipeline", &e);
     if (!t)
         fail_msg("%s\n%s", e.text, text);
