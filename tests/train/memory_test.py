@@ -11,7 +11,8 @@ import tempfile
 BATCH, LENGTHS = 4, (256, 512, 768)
 SPECIAL = ("[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]")
 PARTS = ("parameters", "gradients", "optimizer", "activations", "attention")
-PAGES = 3 << 20  # a few pages of 2 MiB, which are predicted whole: the system may have had small ones
+# A few pages of 2 MiB, which are predicted whole (the system may have had small ones), and oneDNN's code, of which products in f32 have the most.
+PAGES = 6 << 20
 SKIPPED = 77
 maskbert = sys.argv[1]
 

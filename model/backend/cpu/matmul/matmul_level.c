@@ -45,8 +45,14 @@ int matmul_limit(struct error *e)
     return 0;
 }
 
-/* Below avx512_core_bf16 the library refuses bf16, or emulates it with more instructions than f32 needs. */
+/* Below avx512_core_bf16 the library refuses bf16, or emulates it with more instructions than f32 needs. Where bf16 takes longer than f32
+   with its own instructions too (Intel's without AMX), machine_level() is below it. */
 bool matmul_multiplies_bf16(void)
 {
-    return includes(dnnl_get_effective_cpu_isa(), dnnl_cpu_isa_avx512_core_bf16);
+    const dnnl_cpu_isa_t needed = dnnl_cpu_isa_avx512_core_bf16;
+    for (int k = 0; k < ISAS; k++)
+        if (!strcmp(isas[k].level, machine_level()))
+            return includes(isas[k].isa, needed) &&
+                   includes(dnnl_get_effective_cpu_isa(), needed);
+    return false;
 }
