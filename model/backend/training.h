@@ -34,8 +34,11 @@ struct update {
 
 /* Work that a device was given since it was opened, and memory that it holds. */
 struct training_use {
-    uint64_t launches; /* kernels and matrix products; copies and zeros are not counted */
+    /* Kernels, matrix products and graphs; copies and zeros are not counted, nor what a graph launches. */
+    uint64_t launches;
     uint64_t bytes, most_bytes; /* allocated now, and at most so far */
+    const char *
+        no_graphs; /* why launches are not replayed as graphs any more; null: nothing has failed */
 };
 
 /* Functions that return an int return 0, or -1 with *e set: a GPU can fail at any of them. */

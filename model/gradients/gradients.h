@@ -59,7 +59,9 @@ struct gradients_request {
     double head_dropout; /* of what the classifier or the span head reads; 0: none */
     double weight[TARGETS_MOST];
     enum recompute recompute;
-    bool loss_only;                  /* evaluation: no dropout, no backward pass */
+    bool loss_only; /* evaluation: no dropout, no backward pass */
+    bool
+        no_graphs; /* a GPU is given each launch, and none is replayed; the bits are the same */
     const struct trained_bias *bias; /* where the engine is biased; else null */
     /* Null: none. A backend may ignore it, as the CPU's does. */
     const struct gradients_watch *watch;

@@ -56,15 +56,27 @@ static int recompute(const struct graph *p, const struct graph_back *b, uint32_t
     return b->keeps_layers ? 0 : graph_rest(p, layer, e);
 }
 
-int graph_backward(const struct graph *p, const struct graph_back *b, struct error *e)
+int graph_norm_back(const struct graph *p, const struct graph_back *b, struct error *e)
 {
     const struct op_norm last = graph_final_norm(p);
-    if (p->tape->unnormed && p->ops->norm_back(p->batch, &last, b->stream, e) < 0)
+    return p->tape->unnormed ? p->ops->norm_back(p->batch, &last, b->stream, e) : 0;
+}
+
+int graph_layer_back(const struct graph *p, const struct graph_back *b, uint32_t layer,
+                     struct error *e)
+{
+    return recompute(p, b, layer, e) < 0 || feed_back(p, b, layer, e) < 0 ||
+                   attention_back(p, b, layer, e) < 0
+               ? -1
+               : 0;
+}
+
+int graph_backward(const struct graph *p, const struct graph_back *b, struct error *e)
+{
+    if (graph_norm_back(p, b, e) < 0)
         return -1;
     for (uint32_t k = p->g->config.layers; k-- > 0;)
-        if (recompute(p, b, k, e) < 0 || feed_back(p, b, k, e) < 0 ||
-            attention_back(p, b, k, e) < 0 ||
-            (p->ops->leave_layer && p->ops->leave_layer(p->batch, k, e) < 0))
+        if (graph_layer_back(p, b, k, e) < 0)
             return -1;
     return p->ops->embed_back(p->batch, b->stream, e);
 }

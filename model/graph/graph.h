@@ -36,6 +36,11 @@ struct graph_back {
 int graph_forward(const struct graph *p, struct error *e);
 /* From the stream to the embeddings. What the tape does not keep is computed again. */
 int graph_backward(const struct graph *p, const struct graph_back *b, struct error *e);
+/* The parts of that, in this order: back through the final norm, if there is one; through each layer, from the last to the
+   first; then the operation embed_back. */
+int graph_norm_back(const struct graph *p, const struct graph_back *b, struct error *e);
+int graph_layer_back(const struct graph *p, const struct graph_back *b, uint32_t layer,
+                     struct error *e);
 
 /* The tape's arrays of a layer, and where its result goes. */
 const struct layer_tape *graph_layer(const struct tape *t, uint32_t layer);

@@ -110,9 +110,6 @@ struct ops {
     int (*add)(struct op_batch *p, const float *x, float *to, struct error *e);
     /* From the gradient of the context to that of the projection: arrays of the pass. */
     int (*attend_back)(struct op_batch *p, uint32_t layer, struct error *e);
-    /* Called when the way back has left a layer: nothing more is added to the gradients of its parameters, nor to those of
-       later layers and heads. Null: nothing to do. */
-    int (*leave_layer)(struct op_batch *p, uint32_t layer, struct error *e);
     /* d [T, H]: of embed's y. Overwritten. */
     int (*embed_back)(struct op_batch *p, float *d, struct error *e);
 };

@@ -23,6 +23,7 @@ static const char *missing_symbol(void *library, struct cuda_driver *d)
     CUDA_SYMBOLS(S)
 #undef S
 #define S(name, args) *(void **)&d->name = dlsym(library, #name);
+    CUDA_GRAPH_SYMBOLS(S)
     CUDA_TENSOR_MAP_SYMBOLS(S)
 #undef S
     return missing;
@@ -67,6 +68,19 @@ const struct cuda_driver *cuda_driver(void)
 bool cuda_has_tensor_maps(void)
 {
     return cuda_driver()->cuTensorMapEncodeTiled != NULL;
+}
+
+int cuda_must_have_graphs(struct error *e)
+{
+    const struct cuda_driver *d = cuda_driver();
+    const char *missing = NULL;
+#define S(name, args) \
+    if (!d->name)     \
+        missing = #name;
+    CUDA_GRAPH_SYMBOLS(S)
+#undef S
+    return missing ? error_set(e, ERROR_UNAVAILABLE, "the NVIDIA driver has no %s", missing)
+                   : 0;
 }
 
 int cuda_check(int result, const char *call, struct error *e)

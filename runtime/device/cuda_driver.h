@@ -8,6 +8,7 @@
 struct cuda_driver {
 #define S(name, args) int(*name) args;
     CUDA_SYMBOLS(S)
+    CUDA_GRAPH_SYMBOLS(S)
     CUDA_TENSOR_MAP_SYMBOLS(S)
 #undef S
     int version;       /* 13000 */
@@ -19,6 +20,9 @@ const struct cuda_driver *cuda_driver(void);
 
 /* True if the driver encodes tensor maps, which kernels of cuda_hopper need. */
 bool cuda_has_tensor_maps(void);
+
+/* 0 if the driver has all functions for graphs; else -1, and *e names one that it lacks. */
+int cuda_must_have_graphs(struct error *e);
 
 /* 0 for a result of 0; else -1 with *e saying which call failed with what. */
 int cuda_check(int result, const char *call, struct error *e);

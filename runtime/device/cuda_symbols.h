@@ -74,6 +74,8 @@ enum {
                              struct cu_stream *stream))                                        \
     S(cuMemcpyDtoHAsync_v2, (void *to, cu_pointer from, size_t bytes,                          \
                              struct cu_stream *stream))                                        \
+    S(cuMemcpyDtoDAsync_v2, (cu_pointer to, cu_pointer from, size_t bytes,                     \
+                             struct cu_stream *stream))                                        \
     S(cuMemsetD8Async, (cu_pointer to, unsigned char value, size_t bytes,                      \
                         struct cu_stream *stream))                                             \
     S(cuStreamCreate, (struct cu_stream **stream, unsigned flags))                             \
@@ -84,7 +86,9 @@ enum {
     S(cuEventCreate, (struct cu_event **event, unsigned flags))                                \
     S(cuEventRecord, (struct cu_event *event, struct cu_stream *stream))                       \
     S(cuEventSynchronize, (struct cu_event *event))                                            \
-    S(cuEventDestroy_v2, (struct cu_event *event))                                             \
+    S(cuEventDestroy_v2, (struct cu_event *event))
+/* Graphs; null in a driver that has none. */
+#define CUDA_GRAPH_SYMBOLS(S)                                                                  \
     S(cuStreamBeginCapture_v2, (struct cu_stream *stream, int mode))                           \
     S(cuStreamEndCapture, (struct cu_stream *stream, struct cu_graph **graph))                 \
     S(cuGraphInstantiateWithFlags, (struct cu_graph_exec **exec, struct cu_graph *graph,       \

@@ -144,7 +144,7 @@ static void each_failure_leaves_nothing(void **unused)
         device_fake->fail_at = k;
         bool ok = live(&e);
         device_fake->fail_at = 0;
-        /* Calls that only release, or look for a faster choice, may fail silently. */
+        /* Calls that only release, look for a faster choice or record a batch may fail silently. */
         told += !ok;
         if (!ok && (e.kind != ERROR_UNAVAILABLE || strchr(e.text, '\n') || !e.text[0]))
             fail_msg("call %d, %s: %d '%s'", k, device_fake->failed, (int)e.kind, e.text);
@@ -152,7 +152,7 @@ static void each_failure_leaves_nothing(void **unused)
             fail_msg("call %d, %s: something is kept after '%s'", k, device_fake->failed,
                      e.text);
     }
-    assert_true(told > calls * 3 / 4);
+    assert_true(told > calls / 2);
     device_idle = false;
 }
 

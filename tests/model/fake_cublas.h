@@ -163,7 +163,7 @@ FAKE(cublasLtMatmul, struct lt_handle *handle, struct lt_desc *desc, const void 
         algorithm->data[0] != shape_of(desc, a_layout, d_layout) ||
         (desc->epilogue != LT_EPILOGUE_DEFAULT && !desc->bias))
         return INVALID_VALUE;
-    fake_gpu.products++;
+    fake_gpu.products += !stream || !((struct cu_stream *)stream)->capture;
     fake_gpu.fused += desc->epilogue != LT_EPILOGUE_DEFAULT;
     fake_gpu.gelus += desc->epilogue == LT_EPILOGUE_GELU_BIAS;
     struct work w = {.kind = WORK_PRODUCT,

@@ -13,8 +13,9 @@
 #include <string.h>
 
 static int unseen(const void *of);
-__attribute__((visibility("default"))) struct fake_gpu fake_gpu = {.capability = 80,
-                                                                   .unseen = unseen};
+static int left(void);
+__attribute__((visibility("default"))) struct fake_gpu fake_gpu = {
+    .capability = 80, .unseen = unseen, .left = left};
 
 #define FAKE_GPU                fake_gpu
 #define FAKE_CAPABILITY(device) ((void)(device), fake_gpu.capability)
@@ -26,7 +27,10 @@ enum { INVALID_VALUE = 1, CAPTURE_UNSUPPORTED = 900 };
 /* Every call counts, and may be the one that fails. */
 static int count_call(const char *name)
 {
-    if (++fake_gpu.calls != fake_gpu.fail_at)
+    const bool named = !strcmp(name, fake_gpu.fails);
+    if (named)
+        fake_gpu.fails[0] = 0;
+    if (++fake_gpu.calls != fake_gpu.fail_at && !named)
         return 0;
     snprintf(fake_gpu.failed, sizeof fake_gpu.failed, "%s", name);
     return INJECTED;
@@ -110,7 +114,7 @@ FAKE(cuLaunchKernel, struct cu_function *function, unsigned grid_x, unsigned gri
                      .threads = block_x * block_y * block_z,
                      .shared_bytes = shared,
                      .args = malloc(bytes)};
-    fake_gpu.launches++;
+    fake_gpu.launches += !stream || !stream->capture;
     memcpy(w.args, arguments[0], bytes);
     return extra || !w.blocks ? fail(INVALID_VALUE) : take(stream, &w);
 }
@@ -135,6 +139,7 @@ FAKE(cuMemAlloc_v2, cu_pointer *pointer, size_t bytes)
         return fail(OUT_OF_MEMORY);
     memset(p, 0xff, bytes < POISONED ? bytes : POISONED);
     fake_gpu.allocations++;
+    fake_gpu.allocated++;
     *pointer = (cu_pointer)(size_t)p;
     return 0;
 }
@@ -157,6 +162,7 @@ FAKE(cuMemHostAlloc, void **pointer, size_t bytes, unsigned flags)
     *p = (struct pinned){malloc(bytes), bytes, all_pinned};
     all_pinned = p;
     fake_gpu.pinned++;
+    fake_gpu.allocated++;
     *pointer = p->begin;
     return 0;
 }
@@ -209,6 +215,17 @@ FAKE(cuMemcpyDtoHAsync_v2, void *to, cu_pointer from, size_t bytes, struct cu_st
     const int r = run_until(stream, ++stream->given);
     memcpy(to, (const void *)(size_t)from, bytes);
     return fail(r);
+}
+
+FAKE(cuMemcpyDtoDAsync_v2, cu_pointer to, cu_pointer from, size_t bytes,
+     struct cu_stream *stream)
+{
+    INSIDE;
+    const struct work w = {.kind = WORK_COPY,
+                           .to = (void *)(size_t)to,
+                           .from = (const void *)(size_t)from,
+                           .bytes = bytes};
+    return take(stream, &w);
 }
 
 FAKE(cuMemsetD8Async, cu_pointer to, unsigned char value, size_t bytes,

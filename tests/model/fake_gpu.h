@@ -14,6 +14,8 @@ struct fake_gpu {
     int copies;         /* from pinned memory */
     int beside;         /* of these, given while another stream had work left */
     int lazy_copies;    /* those run as late as possible, too */
+    int allocated;      /* blocks of any memory so far */
+    char fails[64];     /* the next call of this name fails, once */
     int pushed;         /* depth of the context stack */
     int capability;     /* 80: compute capability 8.0 */
     int refuses_fusing; /* the library has no product with an epilogue */
@@ -22,6 +24,7 @@ struct fake_gpu {
     const void *asked; /* the stream of the last cuStreamQuery */
     /* Work that another stream has been given since this one began to wait for it; -1: it waits for none. */
     int (*unseen)(const void *stream);
+    int (*left)(void); /* works of all streams that have not run */
     /* Runs all blocks of a kernel; 0, or a result. Bytes of its arguments, by its name. */
     int (*run)(const char *entry, unsigned blocks, unsigned threads, unsigned shared_bytes,
                const void *args);

@@ -96,6 +96,15 @@ static int run_all(void)
     return r;
 }
 
+static int left(void)
+{
+    int ret = 0;
+    for (const struct cu_stream *s = all_streams; s; s = s->next)
+        for (const struct work *w = s->first; w; w = w->next)
+            ret++;
+    return ret;
+}
+
 /* ---- giving ---- */
 
 static void free_works(struct work *w)

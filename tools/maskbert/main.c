@@ -14,7 +14,8 @@
      O(NO_BIAS_CORRECTION) | O(BETAS) | O(EPS) | O(WEIGHT_DECAY) | O(CLIP) | O(DROPOUT) |  \
      O(ATTENTION_DROPOUT) | O(RUN_DTYPE) | O(RECOMPUTE) | O(SAVE_EVERY) | O(KEEP_STATES) | \
      O(EVAL_EVERY) | O(GOES_ON) | O(NOT_BITWISE) | O(RANKS) | O(RENDEZVOUS) | O(ZERO) |    \
-     O(SEED) | O(THREADS) | O(DEVICE) | O(OVERFIT) | O(SAVE_GRADIENTS) | O(JSON))
+     O(NO_GRAPHS) | O(SEED) | O(THREADS) | O(DEVICE) | O(OVERFIT) | O(SAVE_GRADIENTS) |    \
+     O(JSON))
 
 #define LEARNING_OPTIONS                                                              \
     (O(LEARN_MASK) | O(DAM_CODE) | O(PER_LAYER) | O(SYMMETRIC) | O(LAMBDA) | O(TAU) | \

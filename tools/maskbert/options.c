@@ -105,6 +105,7 @@ const struct option_row option_rows[OPTION_COUNT] = {
     [OPTION_RANKS]      = {"ranks", 0, "N", "Processes that train together, as mpirun -n N, srun or torchrun starts them. 1 ignores the variables of a launcher", GROUP_RUN, VALUE_COUNT, AT(ranks)},
     [OPTION_RENDEZVOUS] = {"rendezvous", 0, "WHERE", "Where ranks on GPUs meet without MPI: a file that all of them see, or tcp://HOST:PORT of rank 0 (default: MASTER_ADDR and MASTER_PORT)", GROUP_RUN, VALUE_TEXT, AT(rendezvous)},
     [OPTION_ZERO]       = {"zero", 0, 0, "Ranks share the optimizer's moments (ZeRO-1): less memory on each, the same bits", GROUP_RUN, VALUE_FLAG, AT(zero)},
+    [OPTION_NO_GRAPHS]  = {"no-graphs", 0, 0, "On a GPU: submit each kernel by itself instead of CUDA graphs; the bits are the same", GROUP_RUN, VALUE_FLAG, AT(no_graphs)},
     [OPTION_OVERFIT]    = {"overfit-one-batch", 0, 0, "Train on the first batch alone, to see the loss go to 0 (no dropout unless given)", GROUP_OPTIMIZER, VALUE_FLAG, AT(overfit)},
     [OPTION_SAVE_GRADIENTS] = {"save-gradients", 0, "FILE", "Write the last step's gradients and batch as safetensors", GROUP_RUN, VALUE_TEXT, AT(save_gradients)},
     [OPTION_OBJECTIVE]  = {"objective", 0, "O", "mlm+nsp or mlm (default: mlm+nsp where DATA has pairs and the model that head)", GROUP_TEXT, VALUE_TEXT, AT(objective)},

@@ -79,6 +79,7 @@ enum option_id {
     OPTION_RANKS,
     OPTION_RENDEZVOUS,
     OPTION_ZERO,
+    OPTION_NO_GRAPHS,
     OPTION_OVERFIT,
     OPTION_SAVE_GRADIENTS,
     OPTION_OBJECTIVE,
@@ -163,7 +164,8 @@ struct options {
     uint64_t steps, tokens, save_every, eval_every;
     double minutes, rate, warmup, eps, weight_decay, clip, dropout, attention_dropout,
         mlm_probability;
-    bool measure, no_bias_correction, goes_on, not_bitwise, overfit, zero, whole_word;
+    bool measure, no_bias_correction, goes_on, not_bitwise, overfit, zero, no_graphs,
+        whole_word;
     bool steps_given, tokens_given, minutes_given, rate_given, warmup_given, eps_given,
         weight_decay_given, clip_given, dropout_given, attention_dropout_given,
         mlm_probability_given, save_every_given, seed_given;

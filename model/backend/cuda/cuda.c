@@ -152,7 +152,7 @@ static int run_train(const struct gpu *g, struct gpu_stream *s, enum train_op op
 
 static int record(const struct gpu *g, struct gpu_stream *s, struct error *e)
 {
-    if (cuda_enter(&g->context, e) < 0)
+    if (cuda_must_have_graphs(e) < 0 || cuda_enter(&g->context, e) < 0)
         return -1;
     int r = CALL(cuStreamBeginCapture_v2, s->handle, CU_STREAM_CAPTURE_MODE_THREAD_LOCAL);
     cuda_leave();
@@ -184,6 +184,7 @@ static int replay(const struct gpu *g, struct gpu_stream *s, const struct record
         return -1;
     int result = CALL(cuGraphLaunch, r->graph, s->handle);
     cuda_leave();
+    gpu_stream_count(s);
     return result;
 }
 
@@ -208,6 +209,7 @@ const struct gpu_driver gpu_driver_cuda = {
     .clear = cuda_gpu_clear,
     .send = cuda_gpu_send,
     .fetch = cuda_gpu_fetch,
+    .copy = cuda_gpu_copy,
     .wait = cuda_gpu_wait,
     .is_idle = cuda_gpu_is_idle,
     .follow = cuda_gpu_follow,

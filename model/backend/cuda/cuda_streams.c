@@ -89,6 +89,19 @@ int cuda_gpu_fetch(const struct gpu *g, struct gpu_stream *s, void *to, const vo
     return cuda_fetch(&g->context, to, from, bytes, s->handle, e);
 }
 
+int cuda_gpu_copy(const struct gpu *g, struct gpu_stream *s, void *to, const void *from,
+                  uint64_t bytes, struct error *e)
+{
+    if (!bytes)
+        return 0;
+    if (cuda_enter(&g->context, e) < 0)
+        return -1;
+    int r = CALL(cuMemcpyDtoDAsync_v2, (cu_pointer)(uintptr_t)to, (cu_pointer)(uintptr_t)from,
+                 bytes, s->handle);
+    cuda_leave();
+    return r;
+}
+
 int cuda_gpu_wait(const struct gpu *g, struct gpu_stream *s, struct error *e)
 {
     if (cuda_enter(&g->context, e) < 0)

@@ -239,6 +239,7 @@ const struct gpu_driver gpu_driver_emulated = {
     .clear = clear,
     .send = copy,
     .fetch = copy,
+    .copy = copy,
     .wait = wait,
     .is_idle = is_idle,
     .follow = follow,

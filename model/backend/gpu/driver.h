@@ -14,8 +14,9 @@
 /* Zeroed: not open. */
 struct gpu_stream {
     void *handle;
-    void *workspace;   /* of products */
-    uint64_t launches; /* kernels and products submitted; copies and zeros are not counted */
+    void *workspace; /* of products */
+    uint64_t
+        launches; /* kernels, products and recordings submitted; copies and zeros are not counted */
 };
 
 /* A point in a stream's work. Zeroed: not marked yet. */
@@ -68,6 +69,9 @@ struct gpu_driver {
     /* Waits for all work submitted to the stream. */
     int (*fetch)(const struct gpu *g, struct gpu_stream *s, void *to, const void *from,
                  uint64_t bytes, struct error *e);
+    /* Between two places of the device, which do not overlap; in the stream's order. */
+    int (*copy)(const struct gpu *g, struct gpu_stream *s, void *to, const void *from,
+                uint64_t bytes, struct error *e);
     int (*wait)(const struct gpu *g, struct gpu_stream *s, struct error *e);
     /* *ret: the stream has no work left. */
     int (*is_idle)(const struct gpu *g, struct gpu_stream *s, bool *ret, struct error *e);

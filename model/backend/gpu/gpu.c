@@ -45,11 +45,13 @@ void gpu_close(struct backend_state *s)
     }
     if (s->beside_open)
         s->driver->stream_close(s->gpu, &s->beside);
+    gpu_optimizer_finish(s);
     gpu_packs_finish(s);
     for (uint32_t k = 0; k < s->n_kept; k++)
         gpu_release(s, s->kept[k]);
     s->driver->close(s->gpu);
     gpu_memory_destroy(s->memory);
+    free(s->no_graphs);
     free(s->kept);
     free(s);
 }

@@ -26,11 +26,14 @@ struct backend_state {
     struct gpu_stream stream; /* of training: arrays, passes and the optimiser, in order */
     struct gpu_stream beside; /* of other libraries, once beside_open: runs during a pass */
     bool beside_open;
+    struct gpu_optimizer *optimizer; /* null: before the first step */
+    char *no_graphs; /* why passes of training are not recorded any more; null: they are */
 };
 
 /* Training over a driver (gpu/train/). */
 extern const struct training_backend gpu_training;
 void gpu_packs_finish(struct backend_state *s);
+void gpu_optimizer_finish(struct backend_state *s);
 
 /* ---- memory.c ---- */
 

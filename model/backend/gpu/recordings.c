@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Recordings of forward passes. A workspace keeps the last few sizes of batches. */
+/* Recordings of forward passes. A workspace keeps the last few sizes of batches. A batch that cannot be recorded runs as it
+   is. */
 #include "model/backend/gpu/workspace.h"
 #include <string.h>
 
@@ -52,11 +53,12 @@ int gpu_run_or_replay(struct backend_workspace *m, const struct gpu_replayable *
                       struct error *e)
 {
     struct recorded *r = find(m, &batch->size);
+    struct error ignored;
     if (!r) {
         remember(m, &batch->size);
         return batch->run(batch->context, e);
     }
-    if (!r->recording && record(m, batch, r, e) < 0)
-        return -1;
+    if (!r->recording && record(m, batch, r, &ignored) < 0)
+        return batch->run(batch->context, e);
     return m->state->driver->replay(m->state->gpu, &m->stream, r->recording, e);
 }

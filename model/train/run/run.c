@@ -30,7 +30,8 @@ struct loop {
     double since;      /* when the run's `elapsed` was brought up to date */
     uint64_t warned;   /* the step of the last warning */
     uint64_t launches; /* of the last step */
-    bool stop;         /* a rank was asked to stop */
+    bool warned_of_graphs;
+    bool stop; /* a rank was asked to stop */
     bool evaluated;
     struct evaluation held_out; /* the last one */
     struct task_scores scores;  /* of the last one, and of the best */
@@ -81,6 +82,18 @@ static void warn_of_plateau(struct loop *l)
         run_say(r, text_get(&line));
         l->warned = r->facts.step;
     }
+    text_finish(&line);
+}
+
+static void warn_of_graphs(struct loop *l)
+{
+    const char *why = train_state_use(l->run->state).no_graphs;
+    struct text line = {0};
+    if (!why || l->warned_of_graphs)
+        return;
+    l->warned_of_graphs = true;
+    text_add(&line, "goes on without CUDA graphs: %s", why);
+    run_say(l->run, text_get(&line));
     text_finish(&line);
 }
 
@@ -224,6 +237,7 @@ static int after_step(struct loop *l, double rate, struct error *e)
 {
     struct run *r = l->run;
     warn_of_plateau(l);
+    warn_of_graphs(l);
     show(l, rate);
     if (run_is_done(r))
         return 0;

@@ -14,6 +14,7 @@ static int evaluate_batch(const struct trainer *t, const struct train_batch *b,
                                         .state = t->state,
                                         .batch = b,
                                         .loss_only = true,
+                                        .no_graphs = t->options->no_graphs,
                                         .bias = t->learner ? &t->learner->trained : NULL};
     return gradients_compute(&r, t->workspace, loss, e);
 }

@@ -7,9 +7,9 @@
 #include <string.h>
 
 /* They may differ when a run goes on. */
-static const char *const harmless[] = {"model",        "data",  "recompute",
-                                       "save_every",   "keep",  "eval_every",
-                                       "snap_threads", "alpha", "zero"};
+static const char *const harmless[] = {"model", "data",       "recompute",    "save_every",
+                                       "keep",  "eval_every", "snap_threads", "alpha",
+                                       "zero",  "no_graphs"};
 
 static const char *const recomputes[] = {"none", "attention", "layer"};
 
@@ -93,6 +93,8 @@ static void add_numerics(json_t *to, const struct run_options *o)
     set(to, "eval_every", count(o->eval_every));
     if (o->zero)
         set(to, "zero", json_true());
+    if (o->no_graphs)
+        set(to, "no_graphs", json_true());
 }
 
 /* Adds the options for learning a mask, only if the run learns one: older runs have no such

@@ -47,6 +47,7 @@ struct run_options {
     bool goes_on, not_bitwise;       /* goes_on: --resume */
     const char *save_gradients;
     const struct comm *comm;       /* null: one rank */
+    bool no_graphs;                /* a GPU is given each launch */
     bool zero;                     /* ranks share the moments: model/train/step/shards.h */
     bool nccl_alone;               /* of one rank: its sums go through NCCL nevertheless */
     bool launched;                 /* by a launcher of ranks, be it one */

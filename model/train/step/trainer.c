@@ -64,6 +64,7 @@ static struct gradients_request make_request(struct trainer *t)
         .attention_dropout = o->attention_dropout,
         .head_dropout = o->head_dropout,
         .recompute = o->recompute,
+        .no_graphs = o->no_graphs,
         .bias = t->learner ? &t->learner->trained : NULL,
     };
 }

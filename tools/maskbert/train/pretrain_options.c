@@ -179,6 +179,7 @@ static int read_names(const struct options *o, struct run_options *ret, struct e
 
 int training_options(const struct options *o, struct run_options *ret, struct error *e)
 {
+    ret->no_graphs = o->no_graphs;
     return read_sizes(o, ret, e) < 0 || read_choices(o, ret, e) < 0 ||
                    read_betas(o, &ret->optimizer, e) < 0 || read_reals(o, ret, e) < 0
                ? -1

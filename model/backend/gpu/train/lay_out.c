@@ -56,17 +56,24 @@ static uint64_t chunks(uint64_t rows)
     return (rows + TRAIN_CHUNK - 1) / TRAIN_CHUNK;
 }
 
-/* Sums of a layer's columns wait together; those of heads have the same room. */
-static uint64_t partial_size(const struct op_batch *p, uint32_t words)
+/* Sums of a layer's columns wait together. */
+static uint64_t partials(const struct op_batch *p)
 {
     const struct model_config *m = &p->g->config;
     const uint64_t norm = UINT64_C(2) * m->hidden,
                    inner = (m->arch->gated ? UINT64_C(2) : 1) * m->intermediate,
                    of_layer = 3 * norm + inner + UINT64_C(3) * attention_columns(m);
-    const uint64_t all = chunks(p->sizes.tokens) * of_layer,
+    return chunks(p->sizes.tokens) * of_layer;
+}
+
+/* Room for these, or for one sum of a head. */
+static uint64_t partial_size(const struct op_batch *p, uint32_t words)
+{
+    const struct model_config *m = &p->g->config;
+    const uint64_t norm = UINT64_C(2) * m->hidden,
                    of_words = chunks(words) * larger(m->vocabulary, norm),
                    of_labels = chunks(p->sizes.labels) * norm;
-    return larger(all, larger(of_words, of_labels));
+    return larger(p->partials, larger(of_words, of_labels));
 }
 
 static void lay_out_words(struct op_batch *p, uint32_t chunk, struct arena *a)
@@ -101,6 +108,17 @@ static void lay_out_labels(struct op_batch *p, struct arena *a)
     l->pre = take_f32(a, s->pooled * h);
 }
 
+static void lay_out_attention(struct op_batch *p, struct arena *a)
+{
+    const struct gradients_sizes *s = &p->sizes;
+    const struct attention_call call = {
+        .sequences = s->sequences, .longest = s->longest, .tokens = s->tokens};
+    p->attention_bytes = attention_workspace(&p->c->attention, &call);
+    p->attention = arena_take(a, p->attention_bytes);
+}
+
+/* What depends on the sizes of targets comes last: recorded launches use only what lies before it, and the beginning of the
+   partial sums. */
 void gpu_train_lay_out(struct op_batch *p, struct arena *a)
 {
     const uint32_t chunk = p->sizes.words < WORDS_CHUNK ? p->sizes.words : WORDS_CHUNK;
@@ -108,9 +126,11 @@ void gpu_train_lay_out(struct op_batch *p, struct arena *a)
     p->sum = take_f32(a, p->sizes.tokens * (uint64_t)p->g->config.hidden);
     if (!p->request || !p->request->loss_only) {
         lay_out_back(p, a);
-        p->partials = partial_size(p, chunk);
-        p->partial = take_f32(a, p->partials);
+        p->partials = partials(p);
     }
+    lay_out_attention(p, a);
+    if (!p->request || !p->request->loss_only)
+        p->partial = take_f32(a, partial_size(p, chunk));
     if (chunk)
         lay_out_words(p, chunk, a);
     if (p->sizes.labels)

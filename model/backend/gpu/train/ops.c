@@ -214,6 +214,5 @@ const struct ops gpu_train_ops = {
     .norm_back = gpu_norm_back,
     .add = gpu_add,
     .attend_back = attend_back,
-    .leave_layer = gpu_leave_layer,
     .embed_back = gpu_embed_back,
 };

@@ -14,5 +14,4 @@ int gpu_linear_back(struct op_batch *p, const struct op_linear *o,
                     const struct op_linear_back *b, struct error *e);
 int gpu_norm_back(struct op_batch *p, const struct op_norm *o, float *d, struct error *e);
 int gpu_add(struct op_batch *p, const float *x, float *to, struct error *e);
-int gpu_leave_layer(struct op_batch *p, uint32_t layer, struct error *e);
 int gpu_embed_back(struct op_batch *p, float *d, struct error *e);

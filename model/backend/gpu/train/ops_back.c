@@ -143,15 +143,6 @@ int gpu_linear_back(struct op_batch *p, const struct op_linear *o,
     return weight_gradients(p, &o->parameters, &o->l->shape, o->x, d, e);
 }
 
-/* Sums of columns that wait belong to the gradients, too. */
-int gpu_leave_layer(struct op_batch *p, uint32_t layer, struct error *e)
-{
-    const struct gradients_watch *w = p->request->watch;
-    if (!w)
-        return 0;
-    return gpu_train_end_sums(p, e) < 0 ? -1 : w->left_layer(w->context, layer, e);
-}
-
 int gpu_embed_back(struct op_batch *p, float *d, struct error *e)
 {
     return gpu_train_embeddings(p, d, e);

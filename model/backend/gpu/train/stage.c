@@ -119,6 +119,14 @@ static void stage_target(struct op_batch *p, uint32_t k, const uint32_t *place)
     free(own);
 }
 
+static void stage_sequences(struct op_batch *p)
+{
+    const struct train_batch *b = p->request->batch;
+    p->inputs.offsets = stage_add(p->stage, b->offsets, b->sequences + UINT64_C(1));
+    p->inputs.sample = stage_add(p->stage, b->sample, b->sequences);
+}
+
+/* Lists of rows and of sequences come first: their places depend only on the batch's size. */
 static void stage_tokens(struct op_batch *p)
 {
     const struct train_batch *b = p->request->batch;
@@ -139,6 +147,7 @@ static void stage_tokens(struct op_batch *p)
     p->inputs.position = stage_add(s, position, rows);
     p->inputs.type = stage_add(s, type, rows);
     p->inputs.place = stage_add(s, place, 2 * rows);
+    stage_sequences(p);
     for (uint32_t k = 0; k < b->targets; k++)
         stage_target(p, k, place);
     if (!p->request->loss_only)
@@ -164,9 +173,6 @@ uint64_t gpu_train_stage_most(const struct gradients_sizes *s)
 
 void gpu_train_list(struct op_batch *p)
 {
-    const struct train_batch *b = p->request->batch;
     p->stage->count = 0;
     stage_tokens(p);
-    p->inputs.offsets = stage_add(p->stage, b->offsets, b->sequences + UINT64_C(1));
-    p->inputs.sample = stage_add(p->stage, b->sample, b->sequences);
 }

@@ -13,6 +13,7 @@ struct backend_training *gpu_training_new(const struct engine *g)
 {
     struct backend_training *m = memory_new(1, sizeof *m);
     m->layer = memory_new(g->config.layers, sizeof *m->layer);
+    m->segments = 1 + g->config.layers;
     m->ops.state = g->encoder->state;
     m->ops.stream = g->encoder->state->stream;
     m->ops.stream.launches = 0;
@@ -24,6 +25,7 @@ void gpu_training_destroy(struct backend_training *m)
     const struct backend_state *s = m->ops.state;
     struct error ignored;
     s->driver->wait(s->gpu, &m->ops.stream, &ignored);
+    gpu_train_forget(m);
     gpu_release(s, m->device);
     gpu_train_stages_finish(s, &m->stages);
     free(m->layer);
@@ -44,17 +46,6 @@ int gpu_training_check(const struct model_config *c, const struct backend *b, st
                 : 0;
 }
 
-/* Attention's workspace lies behind the arrays. */
-static void lay_out(struct op_batch *p, struct arena *a)
-{
-    const struct gradients_sizes *s = &p->sizes;
-    const struct attention_call call = {
-        .sequences = s->sequences, .longest = s->longest, .tokens = s->tokens};
-    gpu_train_lay_out(p, a);
-    p->attention_bytes = attention_workspace(&p->c->attention, &call);
-    p->attention = arena_take(a, p->attention_bytes);
-}
-
 /* LSE and the kernels' workspace. */
 static uint64_t attention_bytes(const struct op_batch *p)
 {
@@ -69,6 +60,7 @@ static int grow(struct backend_training *m, struct backend_state *s, uint64_t by
         return 0;
     if (s->driver->wait(s->gpu, &s->stream, e) < 0)
         return -1;
+    gpu_train_forget(m);
     gpu_release(s, m->device);
     m->bytes = 0;
     m->device = gpu_allocate(s, bytes, e);
@@ -85,12 +77,12 @@ static int prepare(struct op_batch *p, struct error *e)
     struct arena a = {.line = LINE};
     if (gpu_train_stage(p, e) < 0)
         return -1;
-    lay_out(p, &a);
+    gpu_train_lay_out(p, &a);
     if (grow(p->memory, s, a.used, e) < 0)
         return -1;
     p->memory->attention_bytes = attention_bytes(p);
     a = (struct arena){p->memory->device, 0, LINE};
-    lay_out(p, &a);
+    gpu_train_lay_out(p, &a);
     return 0;
 }
 
@@ -108,11 +100,43 @@ static int run_targets(struct op_batch *p, struct batch_loss *loss, struct error
     return 0;
 }
 
+static struct graph graph_of(struct op_batch *p)
+{
+    return (struct graph){p->g, &gpu_train_ops, p, &p->tape};
+}
+
+static int run_forward(struct op_batch *p, uint32_t index, struct error *e)
+{
+    const struct graph graph = graph_of(p);
+    (void)index;
+    return graph_forward(&graph, e);
+}
+
+/* Segment `index` is the way back through the layer before it. */
+static int run_layer_back(struct op_batch *p, uint32_t index, struct error *e)
+{
+    const struct graph graph = graph_of(p);
+    return graph_layer_back(&graph, &p->back, index - 1, e) < 0 ? -1 : gpu_train_end_sums(p, e);
+}
+
+/* Layers last to first. Work on a layer's gradients is submitted when its segment is. */
+static int run_back(struct op_batch *p, struct error *e)
+{
+    const struct graph graph = graph_of(p);
+    const struct gradients_watch *w = p->request->watch;
+    if (graph_norm_back(&graph, &p->back, e) < 0 || gpu_train_end_sums(p, e) < 0)
+        return -1;
+    for (uint32_t k = p->g->config.layers; k-- > 0;)
+        if (gpu_train_segment(p, &(struct segment){k + 1, run_layer_back}, e) < 0 ||
+            (w && w->left_layer(w->context, k, e) < 0))
+            return -1;
+    return graph.ops->embed_back(p, p->back.stream, e) < 0 ? -1 : gpu_train_end_sums(p, e);
+}
+
 static int run(struct op_batch *p, struct batch_loss *loss, struct error *e)
 {
-    const struct graph graph = {p->g, &gpu_train_ops, p, &p->tape};
     const uint64_t stream = (uint64_t)p->sizes.tokens * p->g->config.hidden * sizeof(float);
-    if (graph_forward(&graph, e) < 0)
+    if (gpu_train_segment(p, &(struct segment){0, run_forward}, e) < 0)
         return -1;
     if (p->request->loss_only)
         return run_targets(p, loss, e);
@@ -120,7 +144,7 @@ static int run(struct op_batch *p, struct batch_loss *loss, struct error *e)
             0 ||
         run_targets(p, loss, e) < 0)
         return -1;
-    return graph_backward(&graph, &p->back, e) < 0 ? -1 : gpu_train_end_sums(p, e);
+    return run_back(p, e);
 }
 
 int gpu_train(const struct gradients_request *r, struct backend_training *m,
@@ -136,11 +160,10 @@ int gpu_train(const struct gradients_request *r, struct backend_training *m,
     m->sums = (struct pending_sums){0};
     if (prepare(&p, e) < 0)
         return -1;
+    gpu_train_find_recorded(&p);
     int result = run(&p, loss, e);
     p.state->stream.launches += m->ops.stream.launches;
     m->ops.stream.launches = 0;
-    if (result == 0)
-        result = gpu_train_stage_end(&p, e);
     if (result < 0)
         p.state->driver->wait(p.state->gpu, &p.state->stream, &ignored);
     return result;
@@ -154,11 +177,11 @@ int gpu_training_memory(const struct engine *g, const struct gradients_sizes *s,
         .g = g, .c = g->encoder, .state = g->encoder->state, .memory = &m, .sizes = *s};
     struct arena a = {.line = LINE};
     (void)e;
-    lay_out(&p, &a);
+    gpu_train_lay_out(&p, &a);
     free(m.layer);
     *ret = (struct gradients_memory){
         .activations = a.used - attention_bytes(&p) + gpu_update_bytes(g) +
-                       STAGES * gpu_train_stage_most(s) * sizeof(uint32_t),
+                       STAGE_PLACES * gpu_train_stage_most(s) * sizeof(uint32_t),
         .attention = attention_bytes(&p),
         .weights = g->encoder->state->kept_bytes,
     };
@@ -182,5 +205,6 @@ void gpu_training_attention(const struct backend_training *m, struct gradients_a
 void gpu_training_use(const struct backend_state *s, struct training_use *ret)
 {
     ret->launches = s->stream.launches + s->beside.launches;
+    ret->no_graphs = s->no_graphs;
     gpu_memory_use(s, &ret->bytes, &ret->most_bytes);
 }

@@ -11,19 +11,21 @@
 enum { WORDS_CHUNK = 1024 };
 
 /* Lists of 32-bit words that a pass reads, sent at once. Passes use two stages alternately: one is filled and sent while the
-   kernels of the pass before read the other. */
+   kernels of the pass before run. The device then copies the words to one place, where the kernels of all passes read them:
+   recorded kernels have addresses. */
 struct stage {
     uint32_t *word; /* pinned */
     uint32_t count;
     uint32_t *device;      /* the same words there */
-    struct gpu_event done; /* the end of the last pass that reads them */
+    struct gpu_event done; /* the end of the last copy that reads them */
 };
-enum { STAGES = 2 };
+enum { STAGES = 2, STAGE_PLACES = STAGES + 1 /* on the device */ };
 struct stages {
     struct stage each[STAGES];
     uint32_t turn;            /* whose pass it is */
     uint32_t capacity;        /* words of each */
     uint32_t *words, *device; /* of all */
+    uint32_t *current;        /* of the pass that runs, on the device */
     struct gpu_stream stream; /* of the copies, if open */
     bool open;
 };
@@ -78,6 +80,30 @@ struct pending_sums {
     uint64_t used; /* elements of the partial sums */
 };
 
+/* All that the arguments of recorded launches depend on, besides the memory of the workspace. Passes with equal keys differ
+   in the words of the stage, in the parameters and in their heads, which are not recorded. No member leaves a gap. */
+struct batch_key {
+    const float *value, *gradient; /* of the state */
+    const float *bias, *bias_gradient, *bias_part;
+    const struct maskc_kernel *attention;
+    uint64_t bias_form; /* bits: one for each layer; along diagonals */
+    uint64_t seed;      /* of dropout: one for an epoch */
+    double hidden_dropout, attention_dropout;
+    uint64_t sequences, tokens, longest, recompute, loss_only;
+};
+
+/* Recordings of a pass by segment: 0 the forward pass, 1 + k the way back through layer k. */
+struct recorded_batch {
+    struct batch_key key;
+    struct recording **segment; /* [1 + layers]; null: not recorded yet */
+};
+
+enum { RECORDED_BATCHES = 32 };
+struct recorded_batches {
+    struct recorded_batch each[RECORDED_BATCHES];
+    uint32_t count, next; /* next: the pass that is replaced when all are used */
+};
+
 struct backend_training {
     struct backend_workspace
         ops;      /* its stream is the backend's: for the operations of inference */
@@ -87,6 +113,8 @@ struct backend_training {
     struct pending_sums sums;
     struct layer_tape *layer; /* [layers] */
     struct stages stages;
+    uint32_t segments; /* of a pass: 1 + layers */
+    struct recorded_batches recorded;
 };
 
 /* A pass. */
@@ -109,6 +137,8 @@ struct op_batch {
     uint64_t attention_bytes;
     struct words_arrays words;
     struct label_arrays labels;
+    struct recorded_batch *recorded; /* null: nothing is recorded or replayed */
+    bool repeats;                    /* there was a pass with this key before */
 };
 
 struct attention_call gpu_train_attention_call(const struct op_batch *p, uint32_t layer);
@@ -161,9 +191,21 @@ void gpu_train_list(struct op_batch *p);
 /* Does so in the next stage, and sends it there; the backend's stream waits for that. The stage has room
    for any batch of its size: what is allocated is a function of sizes. */
 int gpu_train_stage(struct op_batch *p, struct error *e);
-/* The pass has been submitted. */
-int gpu_train_stage_end(struct op_batch *p, struct error *e);
 void gpu_train_stages_finish(const struct backend_state *s, struct stages *stages);
+
+/* ---- recorded.c ---- */
+
+/* Finds the recordings of passes like this one, whose memory is there. */
+void gpu_train_find_recorded(struct op_batch *p);
+/* A part of a pass whose launches depend only on the key. Sums of columns must not wait before or after it. */
+struct segment {
+    uint32_t index;
+    int (*run)(struct op_batch *p, uint32_t index, struct error *e);
+};
+/* Runs the segment if there was no such pass before, else replays its recording, which is made if there is none. */
+int gpu_train_segment(struct op_batch *p, const struct segment *s, struct error *e);
+/* Memory of the workspace moves: recordings have its old addresses. */
+void gpu_train_forget(struct backend_training *m);
 
 extern const struct ops gpu_train_ops;
 

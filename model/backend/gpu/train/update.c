@@ -6,35 +6,101 @@
 #include "model/backend/gpu/train/train.h"
 #include <math.h>
 #include <stdlib.h>
+#include <string.h>
 
-/* What a step needs beside the state: freed by release_all(). */
+/* Buffers of the optimiser, which grow with the largest state and are kept. A step changes nothing that the device may still
+   read, so no step waits for the update of the step before. */
+struct gpu_optimizer {
+    uint32_t blocks, parts; /* room for so many */
+    struct train_block *device;
+    struct train_block *sent; /* [blocks], pinned: the list that the device has */
+    uint32_t count;           /* of this list */
+    struct gpu_event copied;  /* the end of its copy */
+    float *part;              /* [parts], of the device */
+    float *read;              /* [parts]: what was read of it */
+};
+
+/* What a step needs beside the state. */
 struct step {
     struct backend_state *s;
+    struct gpu_optimizer *memory;
     struct train_block *block;
     uint32_t *piece; /* of each block */
     uint32_t blocks;
-    struct train_block *device; /* [blocks] */
-    float *part;                /* [2 blocks] of the device, and what was read of it */
-    float *read;
 };
 
-static void release_all(struct step *t)
+static struct gpu_optimizer *memory_of(struct backend_state *s)
 {
-    struct error ignored;
-    t->s->driver->wait(t->s->gpu, &t->s->stream, &ignored);
-    gpu_release(t->s, t->device);
-    gpu_release(t->s, t->part);
-    free(t->block);
-    free(t->piece);
-    free(t->read);
+    if (!s->optimizer)
+        s->optimizer = memory_new(1, sizeof *s->optimizer);
+    return s->optimizer;
+}
+
+static void release_blocks(const struct backend_state *s, struct gpu_optimizer *m)
+{
+    gpu_release(s, m->device);
+    s->driver->release_pinned(s->gpu, m->sent);
+    m->device = m->sent = NULL;
+    m->blocks = m->count = 0;
+}
+
+static void release_parts(const struct backend_state *s, struct gpu_optimizer *m)
+{
+    gpu_release(s, m->part);
+    free(m->read);
+    m->part = m->read = NULL;
+    m->parts = 0;
+}
+
+static int reserve_parts(struct backend_state *s, uint64_t parts, struct error *e)
+{
+    struct gpu_optimizer *m = memory_of(s);
+    if (parts <= m->parts)
+        return 0;
+    if (s->driver->wait(s->gpu, &s->stream, e) < 0)
+        return -1;
+    release_parts(s, m);
+    m->part = gpu_allocate(s, parts * sizeof *m->part, e);
+    if (!m->part)
+        return -1;
+    m->read = memory_new(parts, sizeof *m->read);
+    m->parts = (uint32_t)parts;
+    return 0;
+}
+
+static int reserve_blocks(struct backend_state *s, uint32_t blocks, struct error *e)
+{
+    struct gpu_optimizer *m = memory_of(s);
+    if (blocks <= m->blocks)
+        return 0;
+    if (s->driver->wait(s->gpu, &s->stream, e) < 0)
+        return -1;
+    release_blocks(s, m);
+    m->sent = s->driver->allocate_pinned(s->gpu, blocks * sizeof *m->sent, e);
+    m->device = m->sent ? gpu_allocate(s, blocks * sizeof *m->device, e) : NULL;
+    if (!m->device)
+        return -1;
+    m->blocks = blocks;
+    return 0;
+}
+
+void gpu_optimizer_finish(struct backend_state *s)
+{
+    struct gpu_optimizer *m = s->optimizer;
+    if (!m)
+        return;
+    release_blocks(s, m);
+    release_parts(s, m);
+    s->driver->event_close(s->gpu, &m->copied);
+    free(m);
+    s->optimizer = NULL;
 }
 
 /* Partial sums of the device, `count` of them. */
-static int read_parts(struct step *t, uint64_t count, struct error *e)
+static int read_parts(struct backend_state *s, uint64_t count, struct error *e)
 {
-    t->read = memory_new(count, sizeof *t->read);
-    return t->s->driver->fetch(t->s->gpu, &t->s->stream, t->read, t->part,
-                               count * sizeof *t->read, e);
+    const struct gpu_optimizer *m = s->optimizer;
+    return s->driver->fetch(s->gpu, &s->stream, m->read, m->part, count * sizeof *m->read, e);
 }
 
 /* ---- sums over an array ---- */
@@ -43,16 +109,17 @@ static int reduce(struct backend_state *s, const float *from, uint64_t count, ui
                   double *ret, struct error *e)
 {
     const uint64_t parts = (count + TRAIN_PART - 1) / TRAIN_PART;
-    struct step t = {.s = s, .part = gpu_allocate(s, parts * sizeof(float), e)};
-    const struct train_args args = {.count = count, .mode = mode, .x = from, .part = t.part};
-    int r = t.part ? s->driver->run_train(s->gpu, &s->stream, TRAIN_OP_REDUCE, &args, e) : -1;
-    if (r == 0)
-        r = read_parts(&t, parts, e);
+    struct train_args args = {.count = count, .mode = mode, .x = from};
     *ret = 0;
-    for (uint64_t k = 0; r == 0 && k < parts; k++)
-        *ret += (double)t.read[k];
-    release_all(&t);
-    return r;
+    if (reserve_parts(s, parts, e) < 0)
+        return -1;
+    args.part = s->optimizer->part;
+    if (s->driver->run_train(s->gpu, &s->stream, TRAIN_OP_REDUCE, &args, e) < 0 ||
+        read_parts(s, parts, e) < 0)
+        return -1;
+    for (uint64_t k = 0; k < parts; k++)
+        *ret += (double)s->optimizer->read[k];
+    return 0;
 }
 
 int gpu_array_is_finite(struct backend_state *s, const float *from, uint64_t count, bool *ret,
@@ -95,10 +162,38 @@ static void divide(const struct train_state *s, const struct update *u, struct s
         }
 }
 
+static bool same_block(const struct train_block *a, const struct train_block *b)
+{
+    return a->first == b->first && a->count == b->count && !memcmp(&a->decay, &b->decay, 4) &&
+           !memcmp(&a->scale, &b->scale, 4);
+}
+
+static bool device_has(const struct step *t)
+{
+    const struct gpu_optimizer *m = t->memory;
+    bool ret = m->count == t->blocks;
+    for (uint32_t k = 0; k < t->blocks && ret; k++)
+        ret = same_block(&m->sent[k], &t->block[k]);
+    return ret;
+}
+
+/* Sends the list unless the device has it: that of AdamW is the same in all steps. */
 static int send_blocks(const struct step *t, struct error *e)
 {
-    return t->s->driver->send(t->s->gpu, &t->s->stream, t->device, t->block,
-                              t->blocks * sizeof *t->block, e);
+    const struct gpu_driver *d = t->s->driver;
+    struct gpu_optimizer *m = t->memory;
+    if (device_has(t))
+        return 0;
+    if (d->reach(t->s->gpu, &m->copied, e) < 0)
+        return -1;
+    m->count = 0;
+    memcpy(m->sent, t->block, t->blocks * sizeof *m->sent);
+    if (d->send(t->s->gpu, &t->s->stream, m->device, m->sent, t->blocks * sizeof *m->sent, e) <
+            0 ||
+        d->mark(t->s->gpu, &m->copied, &t->s->stream, e) < 0)
+        return -1;
+    m->count = t->blocks;
+    return 0;
 }
 
 uint64_t gpu_update_bytes(const struct engine *g)
@@ -110,11 +205,11 @@ static int begin(const struct train_state *s, const struct update *u, struct ste
                  struct error *e)
 {
     divide(s, u, t);
-    t->device = gpu_allocate(t->s, t->blocks * sizeof *t->block, e);
-    if (!t->device || send_blocks(t, e) < 0)
+    if (reserve_blocks(t->s, t->blocks, e) < 0 ||
+        reserve_parts(t->s, 2 * (uint64_t)t->blocks, e) < 0)
         return -1;
-    t->part = gpu_allocate(t->s, 2 * (uint64_t)t->blocks * sizeof *t->part, e);
-    return t->part ? 0 : -1;
+    t->memory = t->s->optimizer;
+    return send_blocks(t, e);
 }
 
 static int run(const struct train_state *s, const struct update *u, const struct step *t,
@@ -123,8 +218,8 @@ static int run(const struct train_state *s, const struct update *u, const struct
     const struct train_args args = {.rows = t->blocks,
                                     .mode = mode,
                                     .eps = u->eps,
-                                    .part = t->part,
-                                    .block = t->device,
+                                    .part = t->memory->part,
+                                    .block = t->memory->device,
                                     .value = s->value,
                                     .gradient = s->gradient,
                                     .first_moment = s->first_moment,
@@ -147,8 +242,8 @@ static void set_scales(struct step *t)
     for (uint32_t k = 0; k < t->blocks; k = end) {
         double value = 0, of_update = 0;
         for (end = k; end < t->blocks && t->piece[end] == t->piece[k]; end++) {
-            value += (double)t->read[2 * end];
-            of_update += (double)t->read[2 * end + 1];
+            value += (double)t->memory->read[2 * end];
+            of_update += (double)t->memory->read[2 * end + 1];
         }
         for (uint32_t i = k; i < end && value != 0 && of_update != 0; i++)
             t->block[i].scale *= (float)sqrt(value / of_update);
@@ -159,7 +254,7 @@ static int step_by_norms(const struct train_state *s, const struct update *u, st
                          struct error *e)
 {
     if (run(s, u, t, TRAIN_MOVE_MOMENTS | TRAIN_MEASURE, e) < 0 ||
-        read_parts(t, 2 * (uint64_t)t->blocks, e) < 0)
+        read_parts(t->s, 2 * (uint64_t)t->blocks, e) < 0)
         return -1;
     set_scales(t);
     return send_blocks(t, e) < 0 ? -1 : run(s, u, t, TRAIN_MOVE_VALUES, e);
@@ -174,6 +269,7 @@ int gpu_update(const struct train_state *s, const struct update *u, uint32_t thr
     if (r == 0)
         r = u->by_norms ? step_by_norms(s, u, &t, e)
                         : run(s, u, &t, TRAIN_MOVE_MOMENTS | TRAIN_MOVE_VALUES, e);
-    release_all(&t);
+    free(t.block);
+    free(t.piece);
     return r;
 }

@@ -5,8 +5,8 @@
 #include "masks/base/memory.h"
 #include "model/comm/nccl/nccl.h"
 #include "model/train/optimizer.h"
-#include "tests/model/device_subject.h"
 #include "tests/support/test.h"
+#include "tests/train/mock_gpu/mock_gpu.h"
 #include "tests/train/ranks/fake_nccl.h"
 #include "tests/train/subject.h"
 #include <dlfcn.h>
@@ -124,14 +124,6 @@ static void passes_do_not_wait_for_each_other(void **unused)
     device_fake->lazy_copies = 0;
     free(truth);
     subject_end(&s);
-}
-
-static bool holds_nothing(void)
-{
-    return !device_fake->contexts && !device_fake->modules && !device_fake->allocations &&
-           !device_fake->streams && !device_fake->events && !device_fake->pinned &&
-           !device_fake->graphs && !device_fake->handles && !device_fake->descriptions &&
-           !device_fake->pushed;
 }
 
 /* ---- sums of one rank ---- */
@@ -292,7 +284,7 @@ static void a_failure_leaves_nothing(void **unused)
     if (!live(&e))
         fail_msg("%s", e.text);
     const int calls = device_fake->calls;
-    assert_true(calls > 200 && holds_nothing());
+    assert_true(calls > 200 && mock_gpu_holds_nothing());
     for (int k = 1; k <= calls; k += STRIDE, tried++) {
         e = (struct error){0};
         device_fake->calls = 0;
@@ -302,26 +294,12 @@ static void a_failure_leaves_nothing(void **unused)
         told += !ok;
         if (!ok && (e.kind != ERROR_UNAVAILABLE || strchr(e.text, '\n') || !e.text[0]))
             fail_msg("call %d, %s: %d '%s'", k, device_fake->failed, (int)e.kind, e.text);
-        if (!holds_nothing())
+        if (!mock_gpu_holds_nothing())
             fail_msg("call %d, %s: something is kept after '%s'", k, device_fake->failed,
                      e.text);
     }
     assert_true(told > tried * 3 / 4);
     device_idle = false;
-}
-
-/* Finds the fake by the loader's path, which is read once: the program begins again. */
-static int begin_again(char **argv)
-{
-    char path[1024];
-    snprintf(path, sizeof path, "%s/libcuda.so.1", argv[1]);
-    setenv("MASKC_TEST_FAKE_GPU", "1", 1);
-    setenv("MASKC_CUBLASLT", path, 1);
-    setenv("MASKC_NCCL", argv[2], 1);
-    setenv("FAKE_NCCL_FOLDER", "/tmp", 1);
-    setenv("LD_LIBRARY_PATH", argv[1], 1);
-    execv("/proc/self/exe", argv);
-    return 1;
 }
 
 int main(int argc, char **argv)
@@ -332,12 +310,8 @@ int main(int argc, char **argv)
         cmocka_unit_test(sums_begin_during_the_backward_pass),
         cmocka_unit_test(a_failure_leaves_nothing),
     };
-    if (argc == 3 && !getenv("MASKC_TEST_FAKE_GPU"))
-        return begin_again(argv);
-    if (!device_begin_fake() || !random_begin())
-        return 77;
-    device_name = "cuda";
-    int failed = cmocka_run_group_tests_name("training on a mock GPU", tests, NULL, NULL);
-    device_end_fake();
-    return random_end() || failed;
+    const int begun = mock_gpu_begin(argc, argv);
+    return begun ? begun
+                 : mock_gpu_end(cmocka_run_group_tests_name("training on a mock GPU", tests,
+                                                            NULL, NULL));
 }

@@ -1,0 +1,349 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Graphs and buffers of training on the mock GPU (tests/model/fake_gpu.c). A captured launch keeps its arguments, so a stale
+   argument gives other gradients: are they the same with and without graphs, whatever changes between passes? How many launches
+   are left? Does training go on without graphs if a recording fails? Do steps of the optimiser wait or allocate? */
+#include "masks/base/memory.h"
+#include "model/train/optimizer.h"
+#include "runtime/device/cuda_driver.h"
+#include "tests/support/test.h"
+#include "tests/train/mock_gpu/mock_gpu.h"
+#include "tests/train/subject.h"
+#include <stdlib.h>
+#include <string.h>
+
+enum { HIDDEN = 32, LAYERS = 2, SEGMENTS = 1 + LAYERS };
+
+static void begin(struct train_subject *s, uint32_t layers, enum element dtype)
+{
+    random_restart();
+    random_model(layers, HIDDEN, 2, 2, "gelu");
+    subjects_are_on("cuda");
+    device_use_ops(dtype, HIDDEN, true);
+    subject_begin(s, &(struct subject_options){"longformer(5,2)", "softmax", dtype, 2});
+    device_use_attention(s->engine);
+}
+
+static struct training_use use_of(const struct train_subject *s)
+{
+    return train_state_use(s->state);
+}
+
+/* ---- passes that differ ---- */
+
+/* Sequences first .. first + count of the batch, and what differs from the usual request. */
+struct pass {
+    uint32_t first, count;
+    uint64_t seed;
+    double hidden_dropout, attention_dropout;
+    bool loss_only, shakes; /* shakes: the parameters change before it */
+    bool words_only;
+    enum recompute recompute;
+    uint32_t added; /* to each token id */
+};
+
+/* The last group of passes has the key of the first. */
+static const struct pass passes[] = {
+    {0, 3, 1, .1, .1},
+    {0, 3, 1, .1, .1, .added = 1},
+    {0, 3, 1, .1, .1, .added = 2, .shakes = true},
+    {3, 3, 1, .1, .1},
+    {3, 3, 1, .1, .1, .words_only = true},
+    {3, 3, 1, .1, .1, .added = 1},
+    {0, 3, 2, .1, .1},
+    {0, 3, 2, .1, .1, .added = 1},
+    {0, 3, 2, .1, .1},
+    {0, 3, 1, .2, .1},
+    {0, 3, 1, .2, .1},
+    {0, 3, 1, .1, 0},
+    {0, 3, 1, .1, 0, .words_only = true},
+    {0, 3, 1, .1, .1, .recompute = RECOMPUTE_LAYER},
+    {0, 3, 1, .1, .1, .recompute = RECOMPUTE_LAYER, .added = 1},
+    {0, 3, 1, .1, .1, .loss_only = true},
+    {0, 3, 1, .1, .1, .loss_only = true, .added = 1},
+    {0, 3, 1, .1, .1, .shakes = true, .added = 2},
+};
+enum { PASSES = sizeof passes / sizeof *passes };
+
+/* The pass's part of the batch in *part, whose sequences have the words of `ids`. */
+struct part {
+    struct train_batch batch;
+    int32_t offsets[SEQUENCES + 1];
+    uint32_t rows[ROWS], ids[SEQUENCES][POSITIONS];
+    struct sequence list[SEQUENCES];
+};
+
+static void slice(struct train_subject *s, const struct pass *p, struct part *part)
+{
+    train_batch_slice(&s->batch, p->first, p->count, &part->batch, part->offsets, part->rows);
+    for (uint32_t k = 0; k < p->count; k++) {
+        part->list[k] = part->batch.list[k];
+        part->list[k].token_ids = part->ids[k];
+        for (uint32_t i = 0; i < part->list[k].count; i++) {
+            const uint32_t id = part->batch.list[k].token_ids[i] + p->added;
+            part->ids[k][i] = id < VOCABULARY ? id : VOCABULARY - 1;
+        }
+    }
+    part->batch.list = part->list;
+    if (p->words_only)
+        part->batch.target[SUBJECT_NEXT].count = 0;
+}
+
+static int run_pass(struct train_subject *s, const struct pass *p, bool graphs,
+                    struct batch_loss *loss, struct error *e)
+{
+    struct part part;
+    struct gradients_request r = subject_request(s);
+    slice(s, p, &part);
+    r.batch = &part.batch;
+    r.seed = p->seed;
+    r.hidden_dropout = p->hidden_dropout;
+    r.attention_dropout = p->attention_dropout;
+    r.loss_only = p->loss_only;
+    r.recompute = p->recompute;
+    r.no_graphs = !graphs;
+    if (p->shakes) {
+        state_shake(s->state);
+        if (engine_repack(s->engine, e) < 0)
+            return -1;
+    }
+    return train_state_clear(s->state, 1, e) < 0 ? -1
+                                                 : gradients_compute(&r, s->workspace, loss, e);
+}
+
+/* Losses and gradients of all passes. */
+static void run_passes(bool graphs, struct batch_loss loss[PASSES], float *gradient[PASSES])
+{
+    struct train_subject s;
+    struct error e = {0};
+    begin(&s, LAYERS, ELEMENT_F32);
+    device_fake->captures = device_fake->replays = 0;
+    for (uint32_t k = 0; k < PASSES; k++) {
+        if (run_pass(&s, &passes[k], graphs, &loss[k], &e) < 0)
+            fail_msg("%s", e.text);
+        gradient[k] = state_gradient(s.state);
+    }
+    assert_null(use_of(&s).no_graphs);
+    subject_end(&s);
+    assert_int_equal(device_fake->graphs, 0);
+}
+
+static void graphs_change_no_bit(void **unused)
+{
+    static struct batch_loss truth[PASSES], loss[PASSES];
+    float *expected[PASSES], *got[PASSES];
+    uint64_t count = 0;
+    struct train_subject s;
+    (void)unused;
+    begin(&s, LAYERS, ELEMENT_F32);
+    count = s.state->count;
+    subject_end(&s);
+    run_passes(false, truth, expected);
+    assert_int_equal(device_fake->captures + device_fake->replays, 0);
+    run_passes(true, loss, got);
+    /* Seven keys are seen at least twice, one of them only forward. */
+    assert_int_equal(device_fake->captures, 6 * SEGMENTS + 1);
+    for (uint32_t k = 0; k < PASSES; k++) {
+        if (memcmp(expected[k], got[k], count * sizeof **got))
+            fail_msg("pass %u has other gradients", k);
+        assert_memory_equal(&truth[k], &loss[k], sizeof *loss);
+        free(expected[k]);
+        free(got[k]);
+    }
+}
+
+/* ---- launches ---- */
+
+enum { TIMES = 3 };
+
+/* Kernels, products and graphs of the third step alike, in bf16. */
+static uint64_t launches_of_step(uint32_t layers)
+{
+    const struct optimizer adamw = {OPTIMIZER_ADAMW, 0.9, 0.999, 1e-6, 0.01, 1, true};
+    struct train_subject s;
+    struct error e = {0};
+    uint64_t before = 0;
+    int before_outside = 0;
+    double of;
+    begin(&s, layers, ELEMENT_BF16);
+    const struct gradients_request r = subject_request(&s);
+    for (uint64_t step = 1; step <= TIMES; step++) {
+        before = use_of(&s).launches;
+        before_outside = device_fake->launches + device_fake->products + device_fake->replays;
+        subject_run(&s, &r);
+        if (optimizer_step(&adamw, s.state, &(struct optimizer_step){step, 1e-3, 2}, &of, &e) <
+                0 ||
+            engine_repack(s.engine, &e) < 0)
+            fail_msg("%s", e.text);
+    }
+    const uint64_t ret = use_of(&s).launches - before;
+    assert_int_equal(ret, device_fake->launches + device_fake->products + device_fake->replays -
+                              before_outside);
+    subject_end(&s);
+    return ret;
+}
+
+/* The numbers of model/TRAINING.md. */
+static void few_launches_are_left(void **unused)
+{
+    (void)unused;
+    device_idle = true;
+    const uint64_t two = launches_of_step(2), three = launches_of_step(3),
+                   of_layer = three - two, once = two - 2 * of_layer;
+    device_idle = false;
+    print_message("with graphs, a layer: %u launches, once: %u\n", (unsigned)of_layer,
+                  (unsigned)once);
+    assert_int_equal(of_layer, 2);
+    assert_int_equal(once, 43);
+}
+
+/* ---- what is kept ---- */
+
+static void old_passes_give_way(void **unused)
+{
+    struct train_subject s;
+    struct error e = {0};
+    struct batch_loss loss = {0};
+    (void)unused;
+    begin(&s, LAYERS, ELEMENT_F32);
+    device_idle = true;
+    for (uint64_t seed = 1; seed <= 40; seed++)
+        for (int twice = 0; twice < 2; twice++)
+            if (run_pass(&s, &(struct pass){0, 3, seed}, true, &loss, &e) < 0)
+                fail_msg("%s", e.text);
+    assert_int_equal(device_fake->graphs, 32 * SEGMENTS);
+    /* A larger batch moves all memory. */
+    if (run_pass(&s, &(struct pass){0, SEQUENCES, 1}, true, &loss, &e) < 0)
+        fail_msg("%s", e.text);
+    assert_int_equal(device_fake->graphs, 0);
+    device_idle = false;
+    subject_end(&s);
+}
+
+/* ---- failures ---- */
+
+static void must_go_on(const char *call, const float *truth)
+{
+    static const struct pass p = {0, 3, 1, .1, .1};
+    struct train_subject s;
+    struct error e = {0};
+    struct batch_loss loss = {0};
+    begin(&s, LAYERS, ELEMENT_F32);
+    if (run_pass(&s, &p, true, &loss, &e) < 0)
+        fail_msg("%s", e.text);
+    snprintf(device_fake->fails, sizeof device_fake->fails, "%s", call);
+    for (int again = 0; again < 2; again++) {
+        if (run_pass(&s, &p, true, &loss, &e) < 0)
+            fail_msg("%s: %s", call, e.text);
+        float *got = state_gradient(s.state);
+        assert_memory_equal(truth, got, s.state->count * sizeof *got);
+        free(got);
+        const char *why = use_of(&s).no_graphs;
+        if (!why || !why[0] || strchr(why, '\n'))
+            fail_msg("%s: '%s'", call, why ? why : "");
+    }
+    device_fake->fails[0] = 0;
+    subject_end(&s);
+    if (!mock_gpu_holds_nothing())
+        fail_msg("%s: something is kept", call);
+}
+
+static float *gradients_without_graphs(void)
+{
+    struct train_subject s;
+    struct error e = {0};
+    struct batch_loss loss = {0};
+    begin(&s, LAYERS, ELEMENT_F32);
+    if (run_pass(&s, &(struct pass){0, 3, 1, .1, .1}, false, &loss, &e) < 0)
+        fail_msg("%s", e.text);
+    float *ret = state_gradient(s.state);
+    subject_end(&s);
+    return ret;
+}
+
+static void a_failed_recording_changes_no_bit(void **unused)
+{
+    static const char *const calls[] = {"cuStreamBeginCapture_v2", "cuLaunchKernel",
+                                        "cublasLtMatmul", "cuStreamEndCapture",
+                                        "cuGraphInstantiateWithFlags"};
+    float *truth = gradients_without_graphs();
+    (void)unused;
+    for (size_t k = 0; k < sizeof calls / sizeof *calls; k++)
+        must_go_on(calls[k], truth);
+    /* A driver without graphs. */
+    struct cuda_driver *d = (struct cuda_driver *)(uintptr_t)cuda_driver();
+    int (*launch)(struct cu_graph_exec *, struct cu_stream *) = d->cuGraphLaunch;
+    d->cuGraphLaunch = NULL;
+    must_go_on("cuGraphLaunch", truth);
+    d->cuGraphLaunch = launch;
+    free(truth);
+}
+
+/* ---- the optimiser ---- */
+
+/* Values after some steps. waits: the device has nothing left to do after each call. */
+static float *run_steps(const struct optimizer *o, bool waits)
+{
+    struct train_subject s;
+    struct error e = {0};
+    double norm;
+    begin(&s, 1, ELEMENT_F32);
+    const struct gradients_request r = subject_request(&s);
+    int allocated = 0;
+    for (uint64_t step = 1; step <= TIMES; step++) {
+        subject_run(&s, &r);
+        allocated = step == 2 ? device_fake->allocated : allocated;
+        if (optimizer_step(o, s.state, &(struct optimizer_step){step, 1e-2, 2}, &norm, &e) < 0)
+            fail_msg("%s", e.text);
+        assert_true(device_fake->left() > 0);
+        if (waits)
+            free(state_gradient(s.state));
+        if (engine_repack(s.engine, &e) < 0)
+            fail_msg("%s", e.text);
+    }
+    assert_int_equal(device_fake->allocated, allocated);
+    float *ret = memory_new(s.state->count, sizeof *ret);
+    state_read(s.state, s.state->value, s.state->count, ret);
+    const uint64_t bytes = s.state->count * sizeof *ret;
+    subject_end(&s);
+    assert_true(bytes > 0);
+    return ret;
+}
+
+static void updates_do_not_wait(void **unused)
+{
+    static const struct optimizer kinds[] = {
+        {OPTIMIZER_ADAMW, 0.9, 0.999, 1e-6, 0.01, 1, true},
+        {OPTIMIZER_LAMB, 0.9, 0.999, 1e-6, 0.01, 1, true},
+    };
+    struct train_subject s;
+    (void)unused;
+    begin(&s, 1, ELEMENT_F32);
+    const uint64_t bytes = s.state->count * sizeof(float);
+    subject_end(&s);
+    for (int k = 0; k < 2; k++) {
+        float *truth = run_steps(&kinds[k], true);
+        for (int lazy = 0; lazy < 2; lazy++) {
+            device_fake->lazy_copies = lazy;
+            float *got = run_steps(&kinds[k], false);
+            assert_memory_equal(truth, got, bytes);
+            free(got);
+        }
+        device_fake->lazy_copies = 0;
+        free(truth);
+    }
+}
+
+int main(int argc, char **argv)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(graphs_change_no_bit),
+        cmocka_unit_test(few_launches_are_left),
+        cmocka_unit_test(old_passes_give_way),
+        cmocka_unit_test(a_failed_recording_changes_no_bit),
+        cmocka_unit_test(updates_do_not_wait),
+    };
+    const int begun = mock_gpu_begin(argc, argv);
+    return begun ? begun
+                 : mock_gpu_end(cmocka_run_group_tests_name("graphs of training on a mock GPU",
+                                                            tests, NULL, NULL));
+}
