@@ -89,7 +89,7 @@ static void stage_embeddings(struct op_batch *p, const uint32_t *number,
                              const uint32_t *position, const uint32_t *type)
 {
     const struct model_config *m = &p->g->config;
-    const uint32_t rows = p->sizes.tokens;
+    const uint32_t rows = p->request->batch->tokens;
     struct stage *s = p->stage;
     uint32_t *target = memory_new(rows, sizeof *target);
     for (uint32_t r = 0; r < rows; r++)
@@ -122,11 +122,19 @@ static void stage_target(struct op_batch *p, uint32_t k, const uint32_t *place)
 static void stage_sequences(struct op_batch *p)
 {
     const struct train_batch *b = p->request->batch;
-    p->inputs.offsets = stage_add(p->stage, b->offsets, b->sequences + UINT64_C(1));
-    p->inputs.sample = stage_add(p->stage, b->sample, b->sequences);
+    const uint64_t count = p->sizes.sequences;
+    int32_t *offsets = memory_new(count + 1, sizeof *offsets);
+    uint32_t *sample = memory_new(count, sizeof *sample);
+    gpu_train_padded_offsets(&p->sizes, b, offsets);
+    memcpy(sample, b->sample, b->sequences * sizeof *sample);
+    p->inputs.offsets = stage_add(p->stage, offsets, count + 1);
+    p->inputs.sample = stage_add(p->stage, sample, count);
+    free(offsets);
+    free(sample);
 }
 
-/* Lists of rows and of sequences come first: their places depend only on the batch's size. */
+/* Lists of rows and of sequences come first: their places depend only on the batch's size. Added rows have the first token of
+   the vocabulary. */
 static void stage_tokens(struct op_batch *p)
 {
     const struct train_batch *b = p->request->batch;

@@ -150,12 +150,13 @@ static int run(struct op_batch *p, struct batch_loss *loss, struct error *e)
 int gpu_train(const struct gradients_request *r, struct backend_training *m,
               struct batch_loss *loss, struct error *e)
 {
+    const struct gradients_sizes own = gradients_sizes_of(r);
     struct op_batch p = {.request = r,
                          .g = r->engine,
                          .c = r->engine->encoder,
                          .state = r->engine->encoder->state,
                          .memory = m,
-                         .sizes = gradients_sizes_of(r)};
+                         .sizes = gpu_train_padded(r->engine, &own)};
     struct error ignored;
     m->sums = (struct pending_sums){0};
     if (prepare(&p, e) < 0)
@@ -173,15 +174,18 @@ int gpu_training_memory(const struct engine *g, const struct gradients_sizes *s,
                         struct gradients_memory *ret, struct error *e)
 {
     struct backend_training m = {.layer = memory_new(g->config.layers, sizeof *m.layer)};
-    struct op_batch p = {
-        .g = g, .c = g->encoder, .state = g->encoder->state, .memory = &m, .sizes = *s};
+    struct op_batch p = {.g = g,
+                         .c = g->encoder,
+                         .state = g->encoder->state,
+                         .memory = &m,
+                         .sizes = gpu_train_padded(g, s)};
     struct arena a = {.line = LINE};
     (void)e;
     gpu_train_lay_out(&p, &a);
     free(m.layer);
     *ret = (struct gradients_memory){
         .activations = a.used - attention_bytes(&p) + gpu_update_bytes(g) +
-                       STAGE_PLACES * gpu_train_stage_most(s) * sizeof(uint32_t),
+                       STAGE_PLACES * gpu_train_stage_most(&p.sizes) * sizeof(uint32_t),
         .attention = attention_bytes(&p),
         .weights = g->encoder->state->kept_bytes,
     };

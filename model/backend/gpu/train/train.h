@@ -124,7 +124,7 @@ struct op_batch {
     const struct encoder *c;
     struct backend_state *state;
     struct backend_training *memory;
-    struct gradients_sizes sizes;
+    struct gradients_sizes sizes; /* of the padded batch */
     struct inputs inputs;
     struct stage *stage;
     const uint32_t *staged; /* the stage on the device */
@@ -192,6 +192,15 @@ void gpu_train_list(struct op_batch *p);
    for any batch of its size: what is allocated is a function of sizes. */
 int gpu_train_stage(struct op_batch *p, struct error *e);
 void gpu_train_stages_finish(const struct backend_state *s, struct stages *stages);
+
+/* ---- padded.c ---- */
+
+/* The sizes that a batch is padded to: rows, sequences and the longest one. */
+struct gradients_sizes gpu_train_padded(const struct engine *g,
+                                        const struct gradients_sizes *s);
+/* ret: [sequences + 1] of the padded batch. */
+void gpu_train_padded_offsets(const struct gradients_sizes *padded, const struct train_batch *b,
+                              int32_t *ret);
 
 /* ---- recorded.c ---- */
 
