@@ -225,17 +225,24 @@ uint64_t attention_workspace(const struct attention *a, const struct attention_c
     return back > bytes ? back : bytes;
 }
 
+static int run(const struct attention *a, const struct attention_call *c,
+               const struct maskc_launch *l, struct error *e)
+{
+    return launch_run_inside(a->kernel, l, &(struct launch_inside){c->launches, c->emulated},
+                             e);
+}
+
 int attention_run(const struct attention *a, const struct attention_call *c, struct error *e)
 {
-    struct maskc_launch l = make_launch(a, c);
-    return launch_run_counted(a->kernel, &l, c->launches, e);
+    const struct maskc_launch l = make_launch(a, c);
+    return run(a, c, &l, e);
 }
 
 int attention_run_back(const struct attention *a, const struct attention_call *c,
                        struct error *e)
 {
-    struct maskc_launch l = make_launch_back(a, c);
-    return launch_run_counted(a->kernel, &l, c->launches, e);
+    const struct maskc_launch l = make_launch_back(a, c);
+    return run(a, c, &l, e);
 }
 
 const struct pattern *attention_pattern(const struct attention *a, uint32_t layer,

@@ -63,8 +63,9 @@ struct attention_call {
     float *lse;             /* [heads, tokens]: written */
     void *workspace;
     uint64_t workspace_bytes;
-    void *stream;       /* cuda: or null */
-    uint64_t *launches; /* null, or raised by the kernels that a GPU was given */
+    void *stream;                     /* cuda: or null */
+    uint64_t *launches;               /* null, or raised by the kernels that a GPU was given */
+    struct emulated_stream *emulated; /* of the device "emulated"; or null */
     /* training: */
     float dropout;          /* probability */
     uint64_t seed;          /* of the layer's dropout */

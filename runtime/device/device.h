@@ -10,6 +10,7 @@
 #include "templates/abi.h"
 #include <stdbool.h>
 
+struct emulated_stream;
 struct device_code; /* loaded code and tables of one target; each device has its own */
 
 struct device_launch {
@@ -25,8 +26,9 @@ struct device_launch {
     void *pool;
     const int32_t
         *starts; /* devices that take them; null: none. args are those of a launch without */
-    uint32_t element_bytes; /* of the tensors */
-    uint64_t *launches;     /* null, or raised by the kernels that a GPU was given */
+    uint32_t element_bytes;           /* of the tensors */
+    uint64_t *launches;               /* null, or raised by the kernels that a GPU was given */
+    struct emulated_stream *emulated; /* of the device "emulated"; null: launches run at once */
 };
 
 struct device {

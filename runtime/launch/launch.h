@@ -5,6 +5,10 @@
 
 uint64_t launch_workspace(const struct maskc_kernel *k, const struct maskc_launch *l);
 int launch_run(const struct maskc_kernel *k, const struct maskc_launch *l, struct error *e);
-/* Adds to *launches how many kernels a GPU was given. */
-int launch_run_counted(const struct maskc_kernel *k, const struct maskc_launch *l,
-                       uint64_t *launches, struct error *e);
+/* For callers inside: what a launch of maskc.h does not have. */
+struct launch_inside {
+    uint64_t *launches;               /* raised by the kernels that a GPU was given; or null */
+    struct emulated_stream *emulated; /* the stream on the device "emulated"; or null */
+};
+int launch_run_inside(const struct maskc_kernel *k, const struct maskc_launch *l,
+                      const struct launch_inside *inside, struct error *e);

@@ -27,11 +27,11 @@ static int run_slices(const struct launch *c, struct device_launch *d)
 
 int launch_run(const struct maskc_kernel *k, const struct maskc_launch *l, struct error *e)
 {
-    return launch_run_counted(k, l, NULL, e);
+    return launch_run_inside(k, l, &(struct launch_inside){0}, e);
 }
 
-int launch_run_counted(const struct maskc_kernel *k, const struct maskc_launch *l,
-                       uint64_t *launches, struct error *e)
+int launch_run_inside(const struct maskc_kernel *k, const struct maskc_launch *l,
+                      const struct launch_inside *inside, struct error *e)
 {
     const struct launch_record *r = &k->target->launch;
     const struct launch c = {k, l, shape_of(k, l), e};
@@ -48,7 +48,8 @@ int launch_run_counted(const struct maskc_kernel *k, const struct maskc_launch *
         .pool = l->pool,
         .starts = l->starts,
         .element_bytes = dtype_bytes(k->artifact->request.dtype),
-        .launches = launches,
+        .launches = inside->launches,
+        .emulated = inside->emulated,
     };
     if (launch_fill(&c, &d.args) < 0)
         return -1;

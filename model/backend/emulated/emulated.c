@@ -3,7 +3,9 @@
    the host's, and all is done when a call returns. */
 #include "runtime/device/emulated/emulated.h"
 #include "masks/base/memory.h"
+#include "model/backend/emulated/products.h"
 #include "model/backend/gpu/gpu.h"
+#include "runtime/device/emulated/emulated_stream.h"
 #include "runtime/device/emulated/emulated_text.h"
 #include <stdlib.h>
 #include <string.h>
@@ -48,13 +50,16 @@ static struct gpu *open(int ordinal, const struct encoder_ops_shape *shape, stru
 static int stream_open(const struct gpu *g, bool multiplies, struct gpu_stream *s,
                        struct error *e)
 {
-    (void)g, (void)multiplies, (void)s, (void)e;
+    (void)g, (void)multiplies, (void)e;
+    *s = (struct gpu_stream){.emulated = emulated_stream_new()};
     return 0;
 }
 
 static void stream_close(const struct gpu *g, struct gpu_stream *s)
 {
-    (void)g, (void)s;
+    (void)g;
+    emulated_stream_destroy(s->emulated);
+    *s = (struct gpu_stream){0};
 }
 
 /* ---- memory ---- */
@@ -71,10 +76,20 @@ static void release(const struct gpu *g, void *p)
     free(p);
 }
 
+/* Training records only kernels and products. */
+static int must_run(const struct gpu_stream *s, struct error *e)
+{
+    return emulated_records(s->emulated)
+               ? error_set(e, ERROR_UNAVAILABLE, "emulated: a recording has only launches")
+               : 0;
+}
+
 static int clear(const struct gpu *g, struct gpu_stream *s, void *p, uint64_t bytes,
                  struct error *e)
 {
-    (void)g, (void)s, (void)e;
+    (void)g;
+    if (must_run(s, e) < 0)
+        return -1;
     memset(p, 0, bytes);
     return 0;
 }
@@ -82,15 +97,17 @@ static int clear(const struct gpu *g, struct gpu_stream *s, void *p, uint64_t by
 static int copy(const struct gpu *g, struct gpu_stream *s, void *to, const void *from,
                 uint64_t bytes, struct error *e)
 {
-    (void)g, (void)s, (void)e;
+    (void)g;
+    if (must_run(s, e) < 0)
+        return -1;
     memcpy(to, from, bytes);
     return 0;
 }
 
 static int wait(const struct gpu *g, struct gpu_stream *s, struct error *e)
 {
-    (void)g, (void)s, (void)e;
-    return 0;
+    (void)g;
+    return must_run(s, e);
 }
 
 static int is_idle(const struct gpu *g, struct gpu_stream *s, bool *ret, struct error *e)
@@ -125,106 +142,92 @@ static void event_close(const struct gpu *g, struct gpu_event *event)
     (void)g, (void)event;
 }
 
-/* ---- products ---- */
+/* ---- kernels ---- */
 
-static float dot(const float *a, const float *b, uint32_t n)
+/* A launch of an encoder op or of a kernel of training. */
+struct op_launch {
+    union {
+        struct rows_args rows;
+        struct train_args train;
+    } args;
+    const struct emulated_text *text;
+    const char *entry;
+    struct emulated_grid grid;
+};
+
+static int run_launch(const void *arguments, struct error *e)
 {
-    float sum = 0;
-#pragma omp simd reduction(+ : sum)
-    for (uint32_t k = 0; k < n; k++)
-        sum += a[k] * b[k];
-    return sum;
+    const struct op_launch *l = arguments;
+    return emulated_run(l->text, l->entry, &l->args, &l->grid, e);
 }
 
-/* One row of W against all rows of x: a column of y. `row` is scratch for [in] elements. */
-static void multiply_column(const struct gpu_product *p, uint32_t column, const float *x,
-                            float *row)
+static int submit(struct gpu_stream *s, const struct op_launch *l, struct error *e)
 {
-    const struct linear_shape *s = &p->l->shape;
-    const uint8_t *weight = p->l->packed;
-    uint8_t *y = p->y;
-    elements_to_f32(s->x, weight + (uint64_t)column * s->in * element_bytes(s->x), s->in, row);
-    for (uint32_t r = 0; r < p->rows; r++) {
-        float sum = dot(x + (uint64_t)r * s->in, row, s->in);
-        if (p->adds)
-            sum += ((const float *)p->y)[(uint64_t)r * s->out + column];
-        elements_from_f32(s->y, &sum, 1,
-                          y + ((uint64_t)r * s->out + column) * element_bytes(s->y));
-    }
-}
-
-static int product(const struct gpu *g, struct gpu_stream *stream, const struct gpu_product *p,
-                   bool *ret_fused, struct error *e)
-{
-    const struct linear_shape *s = &p->l->shape;
-    float *x = memory_new((uint64_t)p->rows * s->in, sizeof *x);
-    (void)g, (void)e;
-    gpu_stream_count(stream);
-    elements_to_f32(s->x, p->x, (uint64_t)p->rows * s->in, x);
-#pragma omp parallel
-    {
-        float *row = memory_new(s->in, sizeof *row);
-#pragma omp for
-        for (uint32_t column = 0; column < s->out; column++)
-            multiply_column(p, column, x, row);
-        free(row);
-    }
-    free(x);
-    *ret_fused = false;
-    return 0;
-}
-
-/* Row o of dW. `row` is scratch for [in] elements. */
-static void add_gradient_row(const struct weight_gradient *w, uint32_t o, float *row)
-{
-    const uint64_t size = element_bytes(w->type);
-    float *dw = w->dw + o * w->dw_row, dy;
-    for (uint64_t r = 0; r < w->rows; r++) {
-        elements_to_f32(w->type, (const uint8_t *)w->dy + (r * w->dy_row + o) * size, 1, &dy);
-        elements_to_f32(w->type, (const uint8_t *)w->x + r * w->x_row * size, w->in, row);
-#pragma omp simd
-        for (uint32_t k = 0; k < w->in; k++)
-            dw[k] += dy * row[k];
-    }
-}
-
-static int weight_gradient(const struct gpu *g, struct gpu_stream *s,
-                           const struct weight_gradient *w, struct error *e)
-{
-    (void)g, (void)e;
     gpu_stream_count(s);
-#pragma omp parallel
-    {
-        float *row = memory_new(w->in, sizeof *row);
-#pragma omp for
-        for (uint32_t o = 0; o < w->out; o++)
-            add_gradient_row(w, o, row);
-        free(row);
-    }
-    return 0;
+    return emulated_submit(s->emulated, &(struct emulated_work){run_launch, l, sizeof *l}, e);
 }
 
-/* ---- encoder ops ---- */
+static struct emulated_grid grid_of(uint64_t blocks, uint32_t threads, uint32_t shared)
+{
+    return (struct emulated_grid){blocks < MOST_BLOCKS ? (uint32_t)blocks : MOST_BLOCKS,
+                                  threads, shared};
+}
 
 static int run_op(const struct gpu *g, struct gpu_stream *s, enum encoder_op op,
                   const struct rows_args *args, uint64_t blocks, struct error *e)
 {
-    const struct emulated_grid grid = {blocks < MOST_BLOCKS ? (uint32_t)blocks : MOST_BLOCKS,
-                                       ROWS_THREADS, 0};
-    gpu_stream_count(s);
-    return emulated_run(g->ops, encoder_op_entries[op], args, &grid, e);
+    const struct op_launch l = {
+        {.rows = *args}, g->ops, encoder_op_entries[op], grid_of(blocks, ROWS_THREADS, 0)};
+    return submit(s, &l, e);
 }
 
 static int run_train(const struct gpu *g, struct gpu_stream *s, enum train_op op,
                      const struct train_args *args, struct error *e)
 {
     const uint64_t blocks = train_op_blocks(op, args);
-    const struct emulated_grid grid = {blocks < MOST_BLOCKS ? (uint32_t)blocks : MOST_BLOCKS,
-                                       TRAIN_THREADS, TRAIN_SHARED};
-    if (!blocks)
-        return 0;
+    const struct op_launch l = {{.train = *args},
+                                g->training,
+                                train_op_entry(op),
+                                grid_of(blocks, TRAIN_THREADS, TRAIN_SHARED)};
+    return blocks ? submit(s, &l, e) : 0;
+}
+
+/* ---- recordings ---- */
+
+struct recording {
+    struct emulated_recording *work;
+};
+
+static int record(const struct gpu *g, struct gpu_stream *s, struct error *e)
+{
+    (void)g;
+    return emulated_record(s->emulated, e);
+}
+
+static struct recording *record_end(const struct gpu *g, struct gpu_stream *s, struct error *e)
+{
+    struct emulated_recording *work = emulated_record_end(s->emulated, e);
+    (void)g;
+    if (!work)
+        return NULL;
+    struct recording *ret = memory_new(1, sizeof *ret);
+    ret->work = work;
+    return ret;
+}
+
+static int replay(const struct gpu *g, struct gpu_stream *s, const struct recording *r,
+                  struct error *e)
+{
+    (void)g;
     gpu_stream_count(s);
-    return emulated_run(g->training, train_op_entry(op), args, &grid, e);
+    return emulated_replay(s->emulated, r->work, e);
+}
+
+static void forget(const struct gpu *g, struct recording *r)
+{
+    (void)g;
+    emulated_recording_destroy(r->work);
+    free(r);
 }
 
 const struct gpu_driver gpu_driver_emulated = {
@@ -246,10 +249,14 @@ const struct gpu_driver gpu_driver_emulated = {
     .mark = mark,
     .reach = reach,
     .event_close = event_close,
-    .product = product,
+    .product = emulated_product,
     .run_op = run_op,
-    .weight_gradient = weight_gradient,
+    .weight_gradient = emulated_weight_gradient,
     .run_train = run_train,
+    .record = record,
+    .record_end = record_end,
+    .replay = replay,
+    .forget = forget,
 };
 
 const struct backend backend_emulated = {

@@ -14,9 +14,10 @@
 /* Zeroed: not open. */
 struct gpu_stream {
     void *handle;
-    void *workspace; /* of products */
-    uint64_t
-        launches; /* kernels, products and recordings submitted; copies and zeros are not counted */
+    void *workspace;                  /* of products */
+    struct emulated_stream *emulated; /* of the driver of that name; else null */
+    /* Kernels, products and recordings submitted; copies and zeros are not counted. */
+    uint64_t launches;
 };
 
 /* A point in a stream's work. Zeroed: not marked yet. */
@@ -99,7 +100,7 @@ struct gpu_driver {
     int (*run_train)(const struct gpu *g, struct gpu_stream *s, enum train_op op,
                      const struct train_args *args, struct error *e);
 
-    /* Null where rounds_up is false. From record on nothing runs, until record_end returns what was
+    /* From record on nothing runs, until record_end returns what was
        recorded (null with *e set; it is then forgotten). */
     int (*record)(const struct gpu *g, struct gpu_stream *s, struct error *e);
     struct recording *(*record_end)(const struct gpu *g, struct gpu_stream *s, struct error *e);

@@ -3,6 +3,7 @@
 #include "runtime/device/emulated/emulated.h"
 #include "masks/base/memory.h"
 #include "runtime/compile/compile.h"
+#include "runtime/device/emulated/emulated_stream.h"
 #include "runtime/device/emulated/emulated_text.h"
 #include "runtime/device/hopper_args.h"
 #include "runtime/device/host.h"
@@ -111,13 +112,34 @@ static int load(const struct artifact *a, const struct artifact_target *t, int o
 
 /* ---- launching ---- */
 
-static int run_phase(const struct device_code *c, const struct phase *p, uint64_t indices,
-                     const void *args, const struct device_launch *l, struct error *e)
+/* The text copies as many bytes as its longest arguments have. */
+struct phase_launch {
+    union {
+        struct abi_args plain;
+        struct hopper_args hopper;
+    } args;
+    const struct emulated_text *text;
+    const char *entry;
+    struct emulated_grid grid;
+};
+
+static int run_launch(const void *arguments, struct error *e)
 {
-    const struct emulated_grid grid = {l->workers, p->threads, p->shared_bytes};
+    const struct phase_launch *l = arguments;
+    return emulated_run(l->text, l->entry, &l->args, &l->grid, e);
+}
+
+static int run_phase(const struct device_code *c, const struct phase *p, uint64_t indices,
+                     struct phase_launch *args, const struct device_launch *l, struct error *e)
+{
+    args->text = c->text;
+    args->entry = p->entry;
+    args->grid = (struct emulated_grid){l->workers, p->threads, p->shared_bytes};
     if (l->launches && indices)
         ++*l->launches;
-    return indices ? emulated_run(c->text, p->entry, args, &grid, e) : 0;
+    return indices ? emulated_submit(l->emulated,
+                                     &(struct emulated_work){run_launch, args, sizeof *args}, e)
+                   : 0;
 }
 
 static int launch_hopper(const struct device_code *c, const struct phase *p,
@@ -125,12 +147,12 @@ static int launch_hopper(const struct device_code *c, const struct phase *p,
 {
     const struct plan_steps *s = c->artifact->plan[c->target->plan].steps;
     struct abi_steps steps[PASSES];
-    struct hopper_args args;
+    struct phase_launch args;
     for (int k = 0; k < PASSES; k++)
         steps[k] = (struct abi_steps){s[k].work, s[k].groups, s[k].steps, 0, 0};
-    return hopper_fill(c->maps, p, l, steps, &args, e) < 0
+    return hopper_fill(c->maps, p, l, steps, &args.args.hopper, e) < 0
                ? -1
-               : run_phase(c, p, hopper_indices(&args), &args, l, e);
+               : run_phase(c, p, hopper_indices(&args.args.hopper), &args, l, e);
 }
 
 static int launch_phase(const struct device_code *c, const struct phase *p,
@@ -138,13 +160,9 @@ static int launch_phase(const struct device_code *c, const struct phase *p,
 {
     if (p->arguments != PHASE_ARGS)
         return launch_hopper(c, p, l, e);
-    /* the text copies as many bytes as its longest arguments have */
-    struct {
-        struct abi_args a;
-        struct hopper_args unused;
-    } args;
-    args.a = phase_args(p->over, &l->args);
-    return run_phase(c, p, phase_indices(p->over, &args.a), &args, l, e);
+    struct phase_launch args;
+    args.args.plain = phase_args(p->over, &l->args);
+    return run_phase(c, p, phase_indices(p->over, &args.args.plain), &args, l, e);
 }
 
 static int launch(const struct device_code *c, const struct device_launch *l, struct error *e)

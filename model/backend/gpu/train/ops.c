@@ -167,6 +167,7 @@ struct attention_call gpu_train_attention_call(const struct op_batch *p, uint32_
         .workspace_bytes = p->attention_bytes,
         .stream = p->state->stream.handle,
         .launches = &p->state->stream.launches,
+        .emulated = p->state->stream.emulated,
         .dropout = r->loss_only ? 0 : (float)r->attention_dropout,
         .seed = gradients_attention_seed(r->seed, layer),
         .sample = p->staged + p->inputs.sample,
