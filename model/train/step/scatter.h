@@ -1,6 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Sums of gradients for ranks that share the moments: a reduce-scatter, in which each rank gets only the sums of its span
-   and sends half as much as for sums of all gradients. */
+   and sends half as much as for sums of all gradients.
+
+   Ranks on GPUs do not scatter:
+   - ncclReduceScatter adds in an order of its own, which depends on NCCL's version and the machines. The bits would not be those
+     of the tree, nor of a run without shared moments.
+   - A tree over the spans has these bits. But spans follow each other in the flat buffer, and buckets are summed from its end,
+     beside the backward pass. A bucket mostly lies in one span, so N - 1 ranks would send it to one rank, which takes up to N times as
+     long as when all ranks receive. Each bucket would have to be divided among all ranks, as nccl_sum.c does.
+   - The norm of the gradient is summed over the whole buffer on each GPU (gradient_squares() is null there). */
 #pragma once
 #include "model/comm/comm.h"
 #include "model/gradients/state.h"

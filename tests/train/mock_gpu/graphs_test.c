@@ -1,27 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Graphs and buffers of training on the mock GPU (tests/model/fake_gpu.c). A captured launch keeps its arguments, so a stale
-   argument gives other gradients: are they the same with and without graphs, whatever changes between passes? How many launches
-   are left? Does training go on without graphs if a recording fails? Do steps of the optimiser wait or allocate? */
-#include "masks/base/memory.h"
-#include "model/train/optimizer.h"
+   argument gives other gradients: are they the same with and without graphs, whatever changes between passes? Do padded sizes
+   share recordings? Does training go on without graphs if a recording fails? */
 #include "runtime/device/cuda_driver.h"
 #include "tests/support/test.h"
 #include "tests/train/mock_gpu/mock_gpu.h"
-#include "tests/train/subject.h"
 #include <stdlib.h>
 #include <string.h>
 
-enum { HIDDEN = 32, LAYERS = 2, SEGMENTS = 1 + LAYERS };
-
-static void begin(struct train_subject *s, uint32_t layers, enum element dtype)
-{
-    random_restart();
-    random_model(layers, HIDDEN, 2, 2, "gelu");
-    subjects_are_on("cuda");
-    device_use_ops(dtype, HIDDEN, true);
-    subject_begin(s, &(struct subject_options){"longformer(5,2)", "softmax", dtype, 2});
-    device_use_attention(s->engine);
-}
+enum { LAYERS = 2, SEGMENTS = 1 + LAYERS };
 
 static struct training_use use_of(const struct train_subject *s)
 {
@@ -115,7 +102,7 @@ static void run_passes(bool graphs, struct batch_loss loss[PASSES], float *gradi
 {
     struct train_subject s;
     struct error e = {0};
-    begin(&s, LAYERS, ELEMENT_F32);
+    mock_gpu_subject(&s, LAYERS, ELEMENT_F32);
     device_fake->captures = device_fake->replays = 0;
     for (uint32_t k = 0; k < PASSES; k++) {
         if (run_pass(&s, &passes[k], graphs, &loss[k], &e) < 0)
@@ -134,7 +121,7 @@ static void graphs_change_no_bit(void **unused)
     uint64_t count = 0;
     struct train_subject s;
     (void)unused;
-    begin(&s, LAYERS, ELEMENT_F32);
+    mock_gpu_subject(&s, LAYERS, ELEMENT_F32);
     count = s.state->count;
     subject_end(&s);
     run_passes(false, truth, expected);
@@ -151,49 +138,66 @@ static void graphs_change_no_bit(void **unused)
     }
 }
 
-/* ---- launches ---- */
+/* ---- sizes ---- */
 
-enum { TIMES = 3 };
+/* The sizes that two sequences of the batch from `first` on are padded to, by another formula than the trainer's. */
+struct padded {
+    uint32_t tokens, longest, sequences;
+};
 
-/* Kernels, products and graphs of the third step alike, in bf16. */
-static uint64_t launches_of_step(uint32_t layers)
+static struct padded padded_of(const struct train_subject *s, uint32_t first, uint32_t *tokens)
 {
-    const struct optimizer adamw = {OPTIMIZER_ADAMW, 0.9, 0.999, 1e-6, 0.01, 1, true};
-    struct train_subject s;
-    struct error e = {0};
-    uint64_t before = 0;
-    int before_outside = 0;
-    double of;
-    begin(&s, layers, ELEMENT_BF16);
-    const struct gradients_request r = subject_request(&s);
-    for (uint64_t step = 1; step <= TIMES; step++) {
-        before = use_of(&s).launches;
-        before_outside = device_fake->launches + device_fake->products + device_fake->replays;
-        subject_run(&s, &r);
-        if (optimizer_step(&adamw, s.state, &(struct optimizer_step){step, 1e-3, 2}, &of, &e) <
-                0 ||
-            engine_repack(s.engine, &e) < 0)
-            fail_msg("%s", e.text);
-    }
-    const uint64_t ret = use_of(&s).launches - before;
-    assert_int_equal(ret, device_fake->launches + device_fake->products + device_fake->replays -
-                              before_outside);
-    subject_end(&s);
+    const uint32_t a = s->batch.list[first].count, b = s->batch.list[first + 1].count,
+                   longest = a > b ? a : b;
+    struct padded ret = {.tokens = (a + b + 15) & ~15u, .longest = (longest + 15) & ~15u};
+    *tokens = a + b;
+    ret.longest = ret.longest > POSITIONS ? POSITIONS : ret.longest;
+    ret.sequences = a + b < ret.tokens ? 3 : 2;
     return ret;
 }
 
-/* The numbers of model/TRAINING.md. */
-static void few_launches_are_left(void **unused)
+/* Two parts of the batch that have other numbers of tokens, and are padded to the same sizes. */
+static void find_alike(const struct train_subject *s, uint32_t ret[2])
 {
+    for (ret[0] = 0; ret[0] + 2 < SEQUENCES; ret[0]++)
+        for (ret[1] = ret[0] + 1; ret[1] + 1 < SEQUENCES; ret[1]++) {
+            uint32_t tokens[2];
+            const struct padded a = padded_of(s, ret[0], &tokens[0]),
+                                b = padded_of(s, ret[1], &tokens[1]);
+            if (tokens[0] != tokens[1] && !memcmp(&a, &b, sizeof a))
+                return;
+        }
+    fail_msg("no two parts are padded alike");
+}
+
+static void padded_sizes_share_recordings(void **unused)
+{
+    struct train_subject s;
+    struct error e = {0};
+    struct batch_loss loss = {0};
+    uint32_t first[2];
     (void)unused;
-    device_idle = true;
-    const uint64_t two = launches_of_step(2), three = launches_of_step(3),
-                   of_layer = three - two, once = two - 2 * of_layer;
-    device_idle = false;
-    print_message("with graphs, a layer: %u launches, once: %u\n", (unsigned)of_layer,
-                  (unsigned)once);
-    assert_int_equal(of_layer, 2);
-    assert_int_equal(once, 43);
+    mock_gpu_subject(&s, LAYERS, ELEMENT_F32);
+    find_alike(&s, first);
+    const struct pass a = {first[0], 2, 1, .1, .1}, b = {first[1], 2, 1, .1, .1};
+    const struct {
+        const struct pass *pass;
+        bool graphs;
+    } order[] = {{&b, false}, {&a, true}, {&a, true}, {&b, true}};
+    float *got[4];
+    device_fake->captures = device_fake->replays = 0;
+    for (int k = 0; k < 4; k++) {
+        if (run_pass(&s, order[k].pass, order[k].graphs, &loss, &e) < 0)
+            fail_msg("%s", e.text);
+        got[k] = state_gradient(s.state);
+    }
+    assert_int_equal(device_fake->captures, SEGMENTS);
+    assert_int_equal(device_fake->replays, 2 * SEGMENTS);
+    assert_memory_equal(got[0], got[3], s.state->count * sizeof **got);
+    assert_memory_not_equal(got[1], got[3], s.state->count * sizeof **got);
+    for (int k = 0; k < 4; k++)
+        free(got[k]);
+    subject_end(&s);
 }
 
 /* ---- what is kept ---- */
@@ -204,7 +208,7 @@ static void old_passes_give_way(void **unused)
     struct error e = {0};
     struct batch_loss loss = {0};
     (void)unused;
-    begin(&s, LAYERS, ELEMENT_F32);
+    mock_gpu_subject(&s, LAYERS, ELEMENT_F32);
     device_idle = true;
     for (uint64_t seed = 1; seed <= 40; seed++)
         for (int twice = 0; twice < 2; twice++)
@@ -227,7 +231,7 @@ static void must_go_on(const char *call, const float *truth)
     struct train_subject s;
     struct error e = {0};
     struct batch_loss loss = {0};
-    begin(&s, LAYERS, ELEMENT_F32);
+    mock_gpu_subject(&s, LAYERS, ELEMENT_F32);
     if (run_pass(&s, &p, true, &loss, &e) < 0)
         fail_msg("%s", e.text);
     snprintf(device_fake->fails, sizeof device_fake->fails, "%s", call);
@@ -252,7 +256,7 @@ static float *gradients_without_graphs(void)
     struct train_subject s;
     struct error e = {0};
     struct batch_loss loss = {0};
-    begin(&s, LAYERS, ELEMENT_F32);
+    mock_gpu_subject(&s, LAYERS, ELEMENT_F32);
     if (run_pass(&s, &(struct pass){0, 3, 1, .1, .1}, false, &loss, &e) < 0)
         fail_msg("%s", e.text);
     float *ret = state_gradient(s.state);
@@ -278,69 +282,13 @@ static void a_failed_recording_changes_no_bit(void **unused)
     free(truth);
 }
 
-/* ---- the optimiser ---- */
-
-/* Values after some steps. waits: the device has nothing left to do after each call. */
-static float *run_steps(const struct optimizer *o, bool waits)
-{
-    struct train_subject s;
-    struct error e = {0};
-    double norm;
-    begin(&s, 1, ELEMENT_F32);
-    const struct gradients_request r = subject_request(&s);
-    int allocated = 0;
-    for (uint64_t step = 1; step <= TIMES; step++) {
-        subject_run(&s, &r);
-        allocated = step == 2 ? device_fake->allocated : allocated;
-        if (optimizer_step(o, s.state, &(struct optimizer_step){step, 1e-2, 2}, &norm, &e) < 0)
-            fail_msg("%s", e.text);
-        assert_true(device_fake->left() > 0);
-        if (waits)
-            free(state_gradient(s.state));
-        if (engine_repack(s.engine, &e) < 0)
-            fail_msg("%s", e.text);
-    }
-    assert_int_equal(device_fake->allocated, allocated);
-    float *ret = memory_new(s.state->count, sizeof *ret);
-    state_read(s.state, s.state->value, s.state->count, ret);
-    const uint64_t bytes = s.state->count * sizeof *ret;
-    subject_end(&s);
-    assert_true(bytes > 0);
-    return ret;
-}
-
-static void updates_do_not_wait(void **unused)
-{
-    static const struct optimizer kinds[] = {
-        {OPTIMIZER_ADAMW, 0.9, 0.999, 1e-6, 0.01, 1, true},
-        {OPTIMIZER_LAMB, 0.9, 0.999, 1e-6, 0.01, 1, true},
-    };
-    struct train_subject s;
-    (void)unused;
-    begin(&s, 1, ELEMENT_F32);
-    const uint64_t bytes = s.state->count * sizeof(float);
-    subject_end(&s);
-    for (int k = 0; k < 2; k++) {
-        float *truth = run_steps(&kinds[k], true);
-        for (int lazy = 0; lazy < 2; lazy++) {
-            device_fake->lazy_copies = lazy;
-            float *got = run_steps(&kinds[k], false);
-            assert_memory_equal(truth, got, bytes);
-            free(got);
-        }
-        device_fake->lazy_copies = 0;
-        free(truth);
-    }
-}
-
 int main(int argc, char **argv)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(graphs_change_no_bit),
-        cmocka_unit_test(few_launches_are_left),
+        cmocka_unit_test(padded_sizes_share_recordings),
         cmocka_unit_test(old_passes_give_way),
         cmocka_unit_test(a_failed_recording_changes_no_bit),
-        cmocka_unit_test(updates_do_not_wait),
     };
     const int begun = mock_gpu_begin(argc, argv);
     return begun ? begun

@@ -40,3 +40,13 @@ bool mock_gpu_holds_nothing(void)
            !device_fake->graphs && !device_fake->handles && !device_fake->descriptions &&
            !device_fake->pushed;
 }
+
+void mock_gpu_subject(struct train_subject *s, uint32_t layers, enum element dtype)
+{
+    random_restart();
+    random_model(layers, MOCK_HIDDEN, 2, 2, "gelu");
+    subjects_are_on("cuda");
+    device_use_ops(dtype, MOCK_HIDDEN, true);
+    subject_begin(s, &(struct subject_options){"longformer(5,2)", "softmax", dtype, 2});
+    device_use_attention(s->engine);
+}

@@ -1,0 +1,118 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Whole steps of training on the mock GPU (tests/model/fake_gpu.c), with graphs: how many launches do they submit? Does a step of
+   the optimiser wait for the device, or allocate after the first one? */
+#include "masks/base/memory.h"
+#include "model/train/optimizer.h"
+#include "tests/support/test.h"
+#include "tests/train/mock_gpu/mock_gpu.h"
+#include <stdlib.h>
+
+enum { TIMES = 3 };
+
+/* ---- launches ---- */
+
+/* Kernels, products and graphs of the third step alike, in bf16. */
+static uint64_t launches_of_step(uint32_t layers)
+{
+    const struct optimizer adamw = {OPTIMIZER_ADAMW, 0.9, 0.999, 1e-6, 0.01, 1, true};
+    struct train_subject s;
+    struct error e = {0};
+    uint64_t before = 0;
+    int before_outside = 0;
+    double of;
+    mock_gpu_subject(&s, layers, ELEMENT_BF16);
+    const struct gradients_request r = subject_request(&s);
+    for (uint64_t step = 1; step <= TIMES; step++) {
+        before = train_state_use(s.state).launches;
+        before_outside = device_fake->launches + device_fake->products + device_fake->replays;
+        subject_run(&s, &r);
+        if (optimizer_step(&adamw, s.state, &(struct optimizer_step){step, 1e-3, 2}, &of, &e) <
+                0 ||
+            engine_repack(s.engine, &e) < 0)
+            fail_msg("%s", e.text);
+    }
+    const uint64_t ret = train_state_use(s.state).launches - before;
+    assert_int_equal(ret, device_fake->launches + device_fake->products + device_fake->replays -
+                              before_outside);
+    subject_end(&s);
+    return ret;
+}
+
+/* The numbers of model/TRAINING.md. */
+static void few_launches_are_left(void **unused)
+{
+    (void)unused;
+    device_idle = true;
+    const uint64_t two = launches_of_step(2), three = launches_of_step(3),
+                   of_layer = three - two, once = two - 2 * of_layer;
+    device_idle = false;
+    print_message("with graphs, a layer: %u launches, once: %u\n", (unsigned)of_layer,
+                  (unsigned)once);
+    assert_int_equal(of_layer, 2);
+    assert_int_equal(once, 43);
+}
+
+/* ---- the optimiser ---- */
+
+/* Values after some steps. waits: the device has nothing left to do after each call. */
+static float *run_steps(const struct optimizer *o, bool waits)
+{
+    struct train_subject s;
+    struct error e = {0};
+    double norm;
+    mock_gpu_subject(&s, 1, ELEMENT_F32);
+    const struct gradients_request r = subject_request(&s);
+    int allocated = 0;
+    for (uint64_t step = 1; step <= TIMES; step++) {
+        subject_run(&s, &r);
+        allocated = step == 2 ? device_fake->allocated : allocated;
+        if (optimizer_step(o, s.state, &(struct optimizer_step){step, 1e-2, 2}, &norm, &e) < 0)
+            fail_msg("%s", e.text);
+        assert_true(device_fake->left() > 0);
+        if (waits)
+            free(state_gradient(s.state));
+        if (engine_repack(s.engine, &e) < 0)
+            fail_msg("%s", e.text);
+    }
+    assert_int_equal(device_fake->allocated, allocated);
+    float *ret = memory_new(s.state->count, sizeof *ret);
+    state_read(s.state, s.state->value, s.state->count, ret);
+    subject_end(&s);
+    return ret;
+}
+
+static void updates_do_not_wait(void **unused)
+{
+    static const struct optimizer kinds[] = {
+        {OPTIMIZER_ADAMW, 0.9, 0.999, 1e-6, 0.01, 1, true},
+        {OPTIMIZER_LAMB, 0.9, 0.999, 1e-6, 0.01, 1, true},
+    };
+    struct train_subject s;
+    (void)unused;
+    mock_gpu_subject(&s, 1, ELEMENT_F32);
+    const uint64_t bytes = s.state->count * sizeof(float);
+    subject_end(&s);
+    for (int k = 0; k < 2; k++) {
+        float *truth = run_steps(&kinds[k], true);
+        for (int lazy = 0; lazy < 2; lazy++) {
+            device_fake->lazy_copies = lazy;
+            float *got = run_steps(&kinds[k], false);
+            assert_memory_equal(truth, got, bytes);
+            free(got);
+        }
+        device_fake->lazy_copies = 0;
+        free(truth);
+    }
+}
+
+int main(int argc, char **argv)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(few_launches_are_left),
+        cmocka_unit_test(updates_do_not_wait),
+    };
+    const int begun = mock_gpu_begin(argc, argv);
+    return begun ? begun
+                 : mock_gpu_end(cmocka_run_group_tests_name("steps of training on a mock GPU",
+                                                            tests, NULL, NULL));
+}
