@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Graphs and buffers of training on the mock GPU (tests/model/fake_gpu.c). A captured launch keeps its arguments, so a stale
-   argument gives other gradients: are they the same with and without graphs, whatever changes between passes? Do padded sizes
-   share recordings? Does training go on without graphs if a recording fails? */
+   argument gives other gradients: are they the same with and without graphs, whatever changes between passes? Does training
+   go on without graphs if a recording fails? */
 #include "runtime/device/cuda_driver.h"
 #include "tests/support/test.h"
 #include "tests/train/mock_gpu/mock_gpu.h"
@@ -138,68 +138,6 @@ static void graphs_change_no_bit(void **unused)
     }
 }
 
-/* ---- sizes ---- */
-
-/* The sizes that two sequences of the batch from `first` on are padded to, by another formula than the trainer's. */
-struct padded {
-    uint32_t tokens, longest, sequences;
-};
-
-static struct padded padded_of(const struct train_subject *s, uint32_t first, uint32_t *tokens)
-{
-    const uint32_t a = s->batch.list[first].count, b = s->batch.list[first + 1].count,
-                   longest = a > b ? a : b;
-    struct padded ret = {.tokens = (a + b + 15) & ~15u, .longest = (longest + 15) & ~15u};
-    *tokens = a + b;
-    ret.longest = ret.longest > POSITIONS ? POSITIONS : ret.longest;
-    ret.sequences = a + b < ret.tokens ? 3 : 2;
-    return ret;
-}
-
-/* Two parts of the batch that have other numbers of tokens, and are padded to the same sizes. */
-static void find_alike(const struct train_subject *s, uint32_t ret[2])
-{
-    for (ret[0] = 0; ret[0] + 2 < SEQUENCES; ret[0]++)
-        for (ret[1] = ret[0] + 1; ret[1] + 1 < SEQUENCES; ret[1]++) {
-            uint32_t tokens[2];
-            const struct padded a = padded_of(s, ret[0], &tokens[0]),
-                                b = padded_of(s, ret[1], &tokens[1]);
-            if (tokens[0] != tokens[1] && !memcmp(&a, &b, sizeof a))
-                return;
-        }
-    fail_msg("no two parts are padded alike");
-}
-
-static void padded_sizes_share_recordings(void **unused)
-{
-    struct train_subject s;
-    struct error e = {0};
-    struct batch_loss loss = {0};
-    uint32_t first[2];
-    (void)unused;
-    mock_gpu_subject(&s, LAYERS, ELEMENT_F32);
-    find_alike(&s, first);
-    const struct pass a = {first[0], 2, 1, .1, .1}, b = {first[1], 2, 1, .1, .1};
-    const struct {
-        const struct pass *pass;
-        bool graphs;
-    } order[] = {{&b, false}, {&a, true}, {&a, true}, {&b, true}};
-    float *got[4];
-    device_fake->captures = device_fake->replays = 0;
-    for (int k = 0; k < 4; k++) {
-        if (run_pass(&s, order[k].pass, order[k].graphs, &loss, &e) < 0)
-            fail_msg("%s", e.text);
-        got[k] = state_gradient(s.state);
-    }
-    assert_int_equal(device_fake->captures, SEGMENTS);
-    assert_int_equal(device_fake->replays, 2 * SEGMENTS);
-    assert_memory_equal(got[0], got[3], s.state->count * sizeof **got);
-    assert_memory_not_equal(got[1], got[3], s.state->count * sizeof **got);
-    for (int k = 0; k < 4; k++)
-        free(got[k]);
-    subject_end(&s);
-}
-
 /* ---- what is kept ---- */
 
 static void old_passes_give_way(void **unused)
@@ -286,7 +224,6 @@ int main(int argc, char **argv)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(graphs_change_no_bit),
-        cmocka_unit_test(padded_sizes_share_recordings),
         cmocka_unit_test(old_passes_give_way),
         cmocka_unit_test(a_failed_recording_changes_no_bit),
     };
