@@ -27,7 +27,7 @@ enum { INVALID_VALUE = 1, CAPTURE_UNSUPPORTED = 900 };
 /* Every call counts, and may be the one that fails. */
 static int count_call(const char *name)
 {
-    const bool named = !strcmp(name, fake_gpu.fails);
+    const bool named = !strcmp(name, fake_gpu.fails) && fake_gpu.fails_after-- == 0;
     if (named)
         fake_gpu.fails[0] = 0;
     if (++fake_gpu.calls != fake_gpu.fail_at && !named)

@@ -15,7 +15,8 @@ struct fake_gpu {
     int beside;         /* of these, given while another stream had work left */
     int lazy_copies;    /* those run as late as possible, too */
     int allocated;      /* blocks of any memory so far */
-    char fails[64];     /* the next call of this name fails, once */
+    char fails[64];     /* a call of this name fails, once: */
+    int fails_after;    /* so many of them come before it */
     int pushed;         /* depth of the context stack */
     int capability;     /* 80: compute capability 8.0 */
     int refuses_fusing; /* the library has no product with an epilogue */
