@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Does a run of pre-training on a device whose memory the host cannot read write the files of one on the CPU, byte for
-   byte: AdamW and LAMB, learned masks, evaluation, states, --resume? */
+   byte: AdamW and LAMB, learned masks, evaluation, states, --resume? On a device that cannot record launches: does a run say
+   so in one line, and go on? */
 #include "masks/base/file.h"
 #include "masks/base/text.h"
 #include "model/backend/cpu/matmul/matmul.h"
+#include "model/backend/gpu/driver.h"
 #include "model/data/prepare.h"
 #include "model/train/run/run.h"
 #include "tests/model/random/random_bert.h"
@@ -259,6 +261,49 @@ static void host_cannot_read(void **unused)
     does->array_destroy(NULL, array);
 }
 
+/* ---- a device that cannot record launches ---- */
+
+static char said[256];
+static uint32_t lines; /* about graphs */
+
+static void say(const char *line)
+{
+    if (!strstr(line, "graphs"))
+        return;
+    lines++;
+    snprintf(said, sizeof said, "%s", line);
+}
+
+static int refuse(const struct gpu *g, struct gpu_stream *s, struct error *e)
+{
+    (void)g, (void)s;
+    return error_set(e, ERROR_UNAVAILABLE, "this device cannot record");
+}
+
+/* The same batch in each step would be recorded in the second one. */
+static void goes_on_without_graphs(void **unused)
+{
+    static const struct run_watch watch = {.stop = stop, .say = say};
+    struct gpu_driver driver = gpu_driver_emulated;
+    struct backend b = backend_emulated;
+    const struct places p = places_of(cases, "graphs");
+    struct run_options o = options_of(cases, &p, &b);
+    struct run_result result;
+    struct error e = {0};
+    (void)unused;
+    driver.record = refuse;
+    b.driver = &driver;
+    o.overfit = true;
+    o.save_gradients = NULL;
+    steps_left = UINT32_MAX;
+    random_model(1, 64, 4, 2, "gelu");
+    if (run_train(&o, &watch, &result, &e) < 0)
+        fail_msg("%s", e.text);
+    assert_int_equal(result.step, STEPS);
+    assert_string_equal(said, "goes on without CUDA graphs: this device cannot record");
+    assert_int_equal(lines, 1);
+}
+
 static int setup(void **unused)
 {
     (void)unused;
@@ -286,6 +331,7 @@ int main(void)
         cmocka_unit_test(host_cannot_read),
         cmocka_unit_test(writes_the_same),
         cmocka_unit_test(writes_the_same_padded),
+        cmocka_unit_test(goes_on_without_graphs),
     };
     return cmocka_run_group_tests_name("train/far", tests, setup, teardown);
 }
