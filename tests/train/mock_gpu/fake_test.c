@@ -282,7 +282,7 @@ static bool live(bool *noticed, struct error *e)
 /* Every call in turn, but for one in `stride` of the many alike. */
 static void a_failure_leaves_nothing(void **unused)
 {
-    enum { STRIDE = 13 };
+    enum { STRIDE = 7 };
     struct error e = {0};
     bool noticed;
     int told = 0, tried = 0;
