@@ -52,6 +52,8 @@ struct head_rates {
     double entry;  /* of a tile's work beside its products and patterns */
     /* Of all work, where a warp cannot hold all scores of a row (n > 128); 0 counts as 1. */
     double chunks;
+    double
+        pairs; /* beside `chunks`, where a warp of that kernel has two row blocks; 0 counts as 1 */
 };
 
 struct machine {

@@ -79,18 +79,19 @@
 #define HEAD_BACKWARD      0.72
 #define HEAD_MASK_BACKWARD 0.55
 /* The work of longer heads, whose kernels hold a part of a row's scores at a time. By the same model beside cuda_tiled, dense: forward
-   .275 and .264 ms at n = 256, backward 1.045 and .877 at n = 200. */
+   .275 and .264 ms at n = 256, backward .599 and .699 at n = 192. With two row blocks a warp (n > 192): 1.045 and .934 at n = 200. */
 #define CHUNKS_FORWARD     1.5
-#define CHUNKS_BACKWARD    1.6
-/* Item, tile, mask, growth, bytes, warps, gather, entry, chunks, over the rates of today's cuda_tiled. One backward kernel moves seven tensors,
+#define CHUNKS_BACKWARD    1.35
+#define PAIRS_BACKWARD     1.3
+/* Item, tile, mask, growth, bytes, warps, gather, entry, chunks, pairs, over the rates of today's cuda_tiled. One backward kernel moves seven tensors,
    where dQ and dK, dV move twelve. */
 #define HEAD_RATES { \
         {HEAD_FORWARD * 0.25 / ITEM_FORWARD, HEAD_FORWARD * 0.59 / FLOP_FORWARD, HEAD_MASK_FORWARD * 0.034 / MASK_FORWARD, 3, 1, 16, \
-         HEAD_FORWARD * 0.25 / TILE_FORWARD, HEAD_FORWARD * 0.59 / TILE_FORWARD, CHUNKS_FORWARD}, \
+         HEAD_FORWARD * 0.25 / TILE_FORWARD, HEAD_FORWARD * 0.59 / TILE_FORWARD, CHUNKS_FORWARD, 1}, \
         {HEAD_BACKWARD * 0.18 / ITEM_DQ, HEAD_BACKWARD * 1.1 / FLOP_DQ, HEAD_MASK_BACKWARD * 0.062 / MASK_DQ, 3, 7.0 / 12, 8, \
-         HEAD_BACKWARD * 0.18 / TILE_DQ, HEAD_BACKWARD * 1.1 / TILE_DQ, CHUNKS_BACKWARD}, \
+         HEAD_BACKWARD * 0.18 / TILE_DQ, HEAD_BACKWARD * 1.1 / TILE_DQ, CHUNKS_BACKWARD, PAIRS_BACKWARD}, \
         {HEAD_BACKWARD * 0.18 / ITEM_DKV, HEAD_BACKWARD * 1.1 / FLOP_DKV, HEAD_MASK_BACKWARD * 0.062 / MASK_DKV, 3, 7.0 / 12, 8, \
-         HEAD_BACKWARD * 0.18 / TILE_DKV, HEAD_BACKWARD * 1.1 / TILE_DKV, CHUNKS_BACKWARD}, \
+         HEAD_BACKWARD * 0.18 / TILE_DKV, HEAD_BACKWARD * 1.1 / TILE_DKV, CHUNKS_BACKWARD, PAIRS_BACKWARD}, \
     }
 
 /* Two rows of a GPU that was not measured. SMS processors; GHZ: boost clock; F32 and MMA: TFLOP/s, FMA and dense bf16 with sums

@@ -57,13 +57,14 @@ static bool fits_forward(const struct target *t, const struct kernel_request *r,
 }
 
 /* Two row blocks per warp halve the number of warps and the shared-memory reads, which limit the backward pass. Used if
-   D <= 64 and rows >= 64, and either two thread blocks fit an SM or there are more than 176 rows (11 warps of one row
-   block each), where so many warps would have too few registers. */
+   D <= 64 and rows >= 64, and either two thread blocks fit an SM (up to 128 rows: their four warps then have 255 registers
+   a thread) or there are more row blocks than BACKWARD_WARPS. */
 static bool two_row_blocks(const struct target *t, const struct kernel_request *r,
                            uint32_t rows)
 {
-    bool two_blocks = 2 * (backward_bytes(r, rows) + 1024) <= t->shared_bytes + 1024;
-    return r->head_dim <= 64 && rows >= 64 && (two_blocks || rows > 176);
+    const bool two_blocks =
+        rows <= ALL_ROWS && 2 * (backward_bytes(r, rows) + 1024) <= t->shared_bytes + 1024;
+    return r->head_dim <= 64 && rows >= 64 && (two_blocks || rows > BACKWARD_WARPS * ROWS);
 }
 
 static uint32_t backward_warps(const struct target *t, const struct kernel_request *r,
@@ -249,7 +250,9 @@ static void measured_rates(uint32_t length, uint32_t row_blocks, struct machine 
 {
     for (int pass = 0; pass < PASSES; pass++) {
         const struct head_rates *of = &m->heads[pass];
-        const double work = length > ALL_ROWS && of->chunks > 0 ? of->chunks : 1;
+        const bool pairs = length > BACKWARD_WARPS * ROWS && of->pairs > 0;
+        const double work =
+            (length > ALL_ROWS && of->chunks > 0 ? of->chunks : 1) * (pairs ? of->pairs : 1);
         double *rate = m->rate[pass];
         rate[RATE_ITEM] *= work * of->item;
         rate[RATE_ITEM_ELEMENT] *= work * of->item;

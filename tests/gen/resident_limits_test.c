@@ -51,8 +51,28 @@ static void test_limits(void **state)
     }
 }
 
+/* A warp has two row blocks of 16 rows where two blocks fit a processor, or a head has too many row blocks for a warp each. */
+static void test_row_blocks(void **state)
+{
+    (void)state;
+    static const struct {
+        uint32_t length, warps, row_blocks;
+    } shape[] = {{128, 4, 2},  {129, 9, 1},  {144, 9, 1},
+                 {176, 11, 1}, {192, 12, 1}, {193, 7, 2}};
+    struct error e;
+    const struct target *t = target_find("sm_90a", &e);
+    for (size_t k = 0; k < sizeof shape / sizeof *shape; k++) {
+        const struct kernel_request r = FEATURES(ABI_BF16, 64, .length = shape[k].length);
+        struct resident_shape s = {0};
+        assert_true(resident_backward(t, &r, &s));
+        assert_int_equal(s.warps, shape[k].warps);
+        assert_int_equal(s.row_blocks, shape[k].row_blocks);
+    }
+}
+
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(test_limits)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_limits),
+                                       cmocka_unit_test(test_row_blocks)};
     return cmocka_run_group_tests_name("resident limits", tests, NULL, NULL);
 }
