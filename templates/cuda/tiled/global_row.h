@@ -24,9 +24,10 @@ struct part {
     float at[8];
 };
 
+/* Optimisation barriers: computed for each global row, not held in registers through row blocks. */
 DEVICE u32 lane_group(void)
 {
-    return THREAD / LANE_GROUP;
+    return opt_barrier(THREAD) / LANE_GROUP;
 }
 
 DEVICE float lane_group_sum(float x)
@@ -40,7 +41,7 @@ DEVICE float lane_group_sum(float x)
 /* The lane's chunk of 8 positions of a row. */
 DEVICE u32 lane_chunk(void)
 {
-    return THREAD % LANE_GROUP;
+    return opt_barrier(THREAD) % LANE_GROUP;
 }
 
 DEVICE void part_clear(struct part *p)
@@ -200,12 +201,13 @@ struct row_walk {
     const struct abi_args *a;
     const struct work_item *work;
     struct view first, second; /* columns of these */
-    u32 element, column; /* range, and where in it the next step begins; 0: at its start */
-    u32 stored;          /* score columns of the ranges before */
+    u32 element;               /* the next range */
+    u32 column, end; /* of the current range: where the next step begins, and the end */
+    u32 place; /* what to add to a column of the range for its place among score columns in the scratch */
+    u32 stored; /* score columns up to the end of the current range */
     u32 rows_are_keys;
-    /* the lane group's step: its first column, where its range ends, and what to add to a column for its place
-       among score columns in the scratch */
-    u32 at, end, place;
+    u32 group; /* lane_group() */
+    u32 at;    /* the lane group's first column of the step */
 };
 
 /* Column k of the step, or the last of its range; and whether it exists. */
@@ -221,28 +223,37 @@ DEVICE u32 row_has(const struct row_walk *w, u32 k)
 
 DEVICE void row_restart(struct row_walk *w)
 {
-    w->element = w->column = w->stored = 0;
+    w->element = w->column = w->end = w->stored = 0;
 }
 
-DEVICE u32 row_step(struct row_walk *w)
+/* Goes to the next range that has columns; 0 where there is none. */
+DEVICE u32 row_range(struct row_walk *w)
 {
     const struct abi_piece *p = w->work->plan->pieces + w->work->item->piece;
-    u32 count = w->work->item->row0 < w->work->length ? p->count : 0;
-    for (; w->element < count; w->element++, w->column = 0) {
-        struct abi_range r = w->work->plan->ranges[p->first + w->element];
-        u32 end = smaller(r.end, column_length(w->work)),
-            begin = w->column ? w->column : r.begin;
-        if (begin < end) {
-            w->at = begin + lane_group();
-            w->end = end;
-            w->place = w->stored - r.begin;
-            w->column = begin + COLUMNS_AT_ONCE * LANE_GROUPS;
-            return 1;
-        }
-        if (r.begin < end)
-            w->stored += end - r.begin;
+    const u32 count = w->work->item->row0 < w->work->length ? p->count : 0;
+    NO_UNROLL
+    while (w->element < count) {
+        const struct abi_range r = w->work->plan->ranges[p->first + w->element++];
+        const u32 end = smaller(r.end, column_length(w->work));
+        if (r.begin >= end)
+            continue;
+        w->column = r.begin;
+        w->end = end;
+        w->place = w->stored - r.begin;
+        w->stored += end - r.begin;
+        return 1;
     }
     return 0;
+}
+
+/* Goes to the next step; 0 at the end, where the step remains. Within a range it reads no table. */
+DEVICE u32 row_step(struct row_walk *w)
+{
+    if (w->column >= w->end && !row_range(w))
+        return 0;
+    w->at = w->column + w->group;
+    w->column += COLUMNS_AT_ONCE * LANE_GROUPS;
+    return 1;
 }
 
 DEVICE void row_start(struct row_walk *w, const struct abi_args *a,
@@ -251,9 +262,39 @@ DEVICE void row_start(struct row_walk *w, const struct abi_args *a,
 {
     w->a = a;
     w->work = work;
+    w->group = one_value(lane_group());
     w->first = lane_view(first, work);
     w->second = lane_view(second, work);
     row_restart(w);
+}
+
+/* Parts of the columns of a step, of both operands. */
+struct columns {
+    struct u32x4 first[COLUMNS_AT_ONCE], second[COLUMNS_AT_ONCE];
+};
+
+DEVICE void columns_load_first(struct columns *c, const struct row_walk *w)
+{
+    UNROLL
+    for (u32 k = 0; k < COLUMNS_AT_ONCE; k++)
+        c->first[k] = load_part(&w->first, row_column(w, k));
+}
+
+DEVICE void columns_load_second(struct columns *c, const struct row_walk *w)
+{
+    UNROLL
+    for (u32 k = 0; k < COLUMNS_AT_ONCE; k++)
+        c->second[k] = load_part(&w->second, row_column(w, k));
+}
+
+/* Goes to the first step and loads its columns; 0 where there is none. */
+DEVICE u32 columns_start(struct columns *c, struct row_walk *w)
+{
+    if (!row_step(w))
+        return 0;
+    columns_load_first(c, w);
+    columns_load_second(c, w);
+    return 1;
 }
 
 /* X of column k. */

@@ -22,21 +22,7 @@ DEVICE struct backward row_backward(const struct abi_args *a)
     return b;
 }
 
-/* The columns of a step, rotated so that the next one is first: a loop takes them, since the code for one is
-   long, and indexes no registers. */
-struct columns {
-    struct u32x4 first[COLUMNS_AT_ONCE], second[COLUMNS_AT_ONCE];
-};
-
-DEVICE void columns_load(struct columns *c, const struct row_walk *w)
-{
-    UNROLL
-    for (u32 k = 0; k < COLUMNS_AT_ONCE; k++) {
-        c->first[k] = load_part(&w->first, row_column(w, k));
-        c->second[k] = load_part(&w->second, row_column(w, k));
-    }
-}
-
+/* Rotates the columns of a step: a loop takes them, since the code for one is long, and indexes no registers. */
 DEVICE void columns_next(struct columns *c)
 {
     UNROLL
@@ -159,7 +145,8 @@ DEVICE void global_row_dq(const struct abi_args *a, const struct work_item *work
     NO_UNROLL
     while (!joins && row_step(&w)) {
         struct columns c;
-        columns_load(&c, &w);
+        columns_load_first(&c, &w);
+        columns_load_second(&c, &w);
         NO_UNROLL
         for (u32 k = 0; k < COLUMNS_AT_ONCE; k++) {
             struct entry e = row_entry(&w, &b, &o, k, lse, &c);
@@ -209,7 +196,8 @@ DEVICE void global_row_dkv(const struct abi_args *a, const struct work_item *wor
     while (!joins && row_step(&w)) {
         struct columns c;
         float lse[COLUMNS_AT_ONCE], delta[COLUMNS_AT_ONCE];
-        columns_load(&c, &w);
+        columns_load_first(&c, &w);
+        columns_load_second(&c, &w);
         UNROLL
         for (u32 k = 0; k < COLUMNS_AT_ONCE; k++) {
             lse[k] = lse_of(a, work)[row_column(&w, k)];

@@ -2,8 +2,10 @@
 /* Global rows, forward. Each lane group has its own online softmax until the end:
 
        for each step of COLUMNS_AT_ONCE columns:
-           row_scores                s = q K^T + bias, loads V
+           row_scores                s = q K^T + bias
+           columns_load_first        K of the next step
            m' = max(m, s), alpha = 2^(m - m'), p = 2^(s - m'), l = alpha l + sum p, o = alpha o + p V
+           columns_load_second       V of the next step
        block_reduce, store_row       o / l, LSE = m + log l; a split item stores o, m, l for row_merge_slots */
 #ifndef MASKC_CUDA_TILED_GLOBAL_ROW_FORWARD_H
 #define MASKC_CUDA_TILED_GLOBAL_ROW_FORWARD_H
@@ -18,36 +20,35 @@ DEVICE void row_lse(const struct row_walk *w, float lse)
         ((float *)lse_of(w->a, w->work))[w->work->item->row0] = lse;
 }
 
-/* Scores of the step, to base 2 for softmax, -inf beyond the range; loads the second operand too, unless it is
-   null. */
+/* Scores of the step, to base 2 for softmax, -inf beyond the range. */
 DEVICE void row_scores(const struct row_walk *w, const struct part *q, float scale,
-                       float s[COLUMNS_AT_ONCE], struct u32x4 *second)
+                       float s[COLUMNS_AT_ONCE], const struct columns *c)
 {
-    struct u32x4 first[COLUMNS_AT_ONCE];
     UNROLL
     for (u32 k = 0; k < COLUMNS_AT_ONCE; k++) {
-        first[k] = load_part(&w->first, row_column(w, k));
-        if (second)
-            second[k] = load_part(&w->second, row_column(w, k));
-    }
-    UNROLL
-    for (u32 k = 0; k < COLUMNS_AT_ONCE; k++) {
-        float dot = part_dot(q, &first[k]);
+        float dot = part_dot(q, &c->first[k]);
         if (ADD_BIAS)
             dot = dot * scale + row_bias(w, k) * (TRANSFORM == ABI_SPARSEGEN ? 1 : LOG2_E);
         s[k] = row_has(w, k) ? dot * (ADD_BIAS ? 1 : scale) : NEGATIVE_INFINITY;
     }
 }
 
+/* Columns of the next step are loaded into the same registers as soon as this step has read them for the last time, and arrive
+   under the rest of its arithmetic. Behind the last step that is done in vain: the last columns come once more. */
 DEVICE void row_softmax(struct row_walk *w, const struct part *q, struct part *o)
 {
     float row_max = NEGATIVE_INFINITY, sum = 0;
     struct view to = view_of(&w->a->o, w->work);
-    while (row_step(w)) {
+    struct columns c;
+    u32 more = columns_start(&c, w);
+    NO_UNROLL
+    while (more) {
         float s[COLUMNS_AT_ONCE], new_max = row_max;
-        struct u32x4 values[COLUMNS_AT_ONCE];
-        row_scores(w, q, w->a->scale * LOG2_E, s, values);
-        u32 kept = row_draws(w);
+        const struct row_walk now = *w;
+        row_scores(&now, q, w->a->scale * LOG2_E, s, &c);
+        more = row_step(w);
+        columns_load_first(&c, w);
+        u32 kept = row_draws(&now);
         UNROLL
         for (u32 k = 0; k < COLUMNS_AT_ONCE; k++)
             new_max = larger(new_max, s[k]);
@@ -59,8 +60,9 @@ DEVICE void row_softmax(struct row_walk *w, const struct part *q, struct part *o
         for (u32 k = 0; k < COLUMNS_AT_ONCE; k++) {
             float p = exp2_of(s[k] - shift);
             sum += p;
-            part_add(o, &values[k], p * row_factor(w, kept >> k & 1, k));
+            part_add(o, &c.second[k], p * row_factor(&now, kept >> k & 1, k));
         }
+        columns_load_second(&c, w);
     }
     float block_max = block_reduce(row_max, 1),
           alpha = exp2_of(row_max - finite_max(block_max, 1));
@@ -107,7 +109,9 @@ DEVICE void row_sparsegen(struct row_walk *w, const struct part *q, struct part 
     float row_max = NEGATIVE_INFINITY, *scratch = scratch_of(w->a), s[COLUMNS_AT_ONCE];
     struct view to = view_of(&w->a->o, w->work);
     while (row_step(w)) {
-        row_scores(w, q, w->a->scale, s, 0);
+        struct columns c;
+        columns_load_first(&c, w);
+        row_scores(w, q, w->a->scale, s, &c);
         UNROLL
         for (u32 k = 0; k < COLUMNS_AT_ONCE; k++) {
             row_max = larger(row_max, s[k]);
