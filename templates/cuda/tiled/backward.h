@@ -46,10 +46,10 @@ DEVICE void backward_scales(struct backward *b, const struct abi_args *a)
     b->softmax_scale = ADD_BIAS ? 1 : b->scale;
 }
 
-/* Starts the copies of the row block's two operands. */
-DEVICE void backward_start(struct backward *b, const struct abi_args *a,
-                           const struct work_item *work, const struct abi_tensor *rows,
-                           const struct abi_tensor *rows_grad)
+/* Starts the copies of the row block's two operands. Returns a bit for each of the warp's rows that take part. */
+DEVICE u32 backward_start(struct backward *b, const struct abi_args *a,
+                          const struct work_item *work, const struct ahead *ahead,
+                          const struct abi_tensor *rows, const struct abi_tensor *rows_grad)
 {
     struct view first = view_of(rows, work), second = view_of(rows_grad, work);
     b->a = a;
@@ -62,13 +62,15 @@ DEVICE void backward_start(struct backward *b, const struct abi_args *a,
     b->stream.buffers = BACKWARD_BUFFERS;
     backward_scales(b, a);
     SYNC();
-    work_item_save(work, stream_notes(&b->stream));
+    work_item_save(work, ahead, stream_notes(&b->stream));
+    const u32 part = warp_rows(work, work->length);
     NO_UNROLL
     for (u32 k = 0; k < 2; k++) {
         struct view v = {k ? second.data : first.data, k ? second.row : first.row};
-        copy_row_block(b->rows + k * ROW_BLOCK, &v, work);
+        copy_row_block(b->rows + k * ROW_BLOCK, &v, work, warp_rows(work, work->length));
     }
     copy_async_commit();
+    return part;
 }
 
 /* In the first turn, behind stream_wait_for_rows: rows to registers, so that column tiles load only columns. */

@@ -5,15 +5,20 @@
 
 ENTRY_OF(attention_forward, THREADS, FORWARD_BLOCKS)(ARGS a)
 {
+    if (BLOCK >= work_item_count(&a, &a.forward))
+        return;
+    struct ahead ahead = ahead_start(&a, &a.forward);
     NO_UNROLL
-    for (u32 at = BLOCK; at < work_item_count(&a, &a.forward); at += BLOCKS) {
-        struct work_item work = work_item_at(&a, &a.forward, at);
-        if (ROW_PASS && work.global_row)
+    for (u32 at = BLOCK; at < work_item_count(&a, &a.forward); at = ahead.at) {
+        struct work_item work = work_item_at(&a, &a.forward, at, &ahead);
+        if (ROW_PASS && work.global_row) {
             global_row_forward(&a, &work);
-        else if (TRANSFORM == ABI_SPARSEGEN)
-            row_block_sparsegen(&a, &work);
-        else
-            row_block_forward(&a, &work);
-        at = work.index; /* read back from shared memory: no register held it */
+            ahead_next(&ahead, &work);
+        } else if (TRANSFORM == ABI_SPARSEGEN) {
+            row_block_sparsegen(&a, &work, &ahead);
+            ahead_next(&ahead, &work);
+        } else {
+            row_block_forward(&a, &work, &ahead);
+        }
     }
 }

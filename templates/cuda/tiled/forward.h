@@ -47,7 +47,7 @@ struct forward {
 
 /* Starts the copies of Q; the stream starts those of the first K and V. */
 DEVICE void forward_start(struct forward *f, const struct abi_args *a,
-                          const struct work_item *work, u32 use)
+                          const struct work_item *work, const struct ahead *ahead, u32 use)
 {
     struct view q = view_of(&a->q, work);
     half_t *shared = SHARED_HALF();
@@ -67,10 +67,11 @@ DEVICE void forward_start(struct forward *f, const struct abi_args *a,
     f->scale = (a->scale < 0 ? -a->scale : a->scale) * LOG2_E;
     f->softmax_scale = ADD_BIAS ? 1 : f->scale;
     SYNC();
-    copy_row_block(shared, &q, work);
+    const u32 rows = warp_rows(work, work->length);
+    copy_row_block(shared, &q, work, rows);
     copy_async_commit();
-    work_item_save(work, stream_notes(&f->stream));
-    stream_start(&f->stream, work);
+    work_item_save(work, ahead, stream_notes(&f->stream));
+    stream_start(&f->stream, work, rows);
 }
 
 /* In the first turn. */
@@ -123,7 +124,7 @@ DEVICE void store_lse(const struct abi_args *a, const struct work_item *work, u3
 
 /* O / sum and LSE; a row that saw nothing gets 0 and -inf. */
 DEVICE void softmax_store(struct forward *f, const struct softmax state[ROW_TILES],
-                          struct sums o[ROW_TILES])
+                          struct sums o[ROW_TILES], struct ahead *ahead)
 {
     struct view to = view_of(&f->a->o, f->work);
     const u32 rows = warp_rows(f->work, f->work->exist);
@@ -138,7 +139,8 @@ DEVICE void softmax_store(struct forward *f, const struct softmax state[ROW_TILE
                       ? NEGATIVE_INFINITY
                       : (of->row_max[k % 2] * f->softmax_scale + log2_of(sum)) * LN_2);
     }
-    store_row_block(o, inverse_sum, SHARED_HALF(), &to, f->work);
+    ahead_piece(ahead, f->work->plan); /* the item has arrived meanwhile */
+    store_row_block(o, inverse_sum, SHARED_HALF(), &to, f->work, rows);
 }
 
 /* The unscaled sums and the softmax state of row tile m, for the item that merges them. */
@@ -227,7 +229,7 @@ DEVICE void forward_column_tile(struct forward *f, struct softmax state[ROW_TILE
 }
 
 DEVICE void forward_epilogue(struct forward *f, struct softmax state[ROW_TILES],
-                             struct sums o[ROW_TILES])
+                             struct sums o[ROW_TILES], struct ahead *ahead)
 {
     UNROLL
     for (u32 m = 0; SHARED_ROWS && m < ROW_TILES; m++) {
@@ -237,10 +239,13 @@ DEVICE void forward_epilogue(struct forward *f, struct softmax state[ROW_TILES],
             softmax_store_partial(f->a, f->work, m, &state[m], &o[m]);
     }
     if (!SHARED_ROWS || !f->work->item->split)
-        softmax_store(f, state, o);
+        softmax_store(f, state, o, ahead);
+    else
+        ahead_piece(ahead, f->work->plan);
 }
 
-DEVICE void row_block_forward(const struct abi_args *a, struct work_item *work)
+DEVICE void row_block_forward(const struct abi_args *a, struct work_item *work,
+                              struct ahead *ahead)
 {
     const struct softmax none = {
         {NEGATIVE_INFINITY, NEGATIVE_INFINITY}, {NEGATIVE_INFINITY, NEGATIVE_INFINITY}, {0, 0}};
@@ -251,7 +256,7 @@ DEVICE void row_block_forward(const struct abi_args *a, struct work_item *work)
     for (u32 m = 0; m < ROW_TILES; m++)
         state[m] = none;
     sums_clear(o);
-    forward_start(&f, a, work, USE_FIRST | USE_SECOND);
+    forward_start(&f, a, work, ahead, USE_FIRST | USE_SECOND);
     NO_UNROLL
     do {
         stream_next(&f.stream);
@@ -261,8 +266,8 @@ DEVICE void row_block_forward(const struct abi_args *a, struct work_item *work)
             forward_column_tile(&f, state, o);
         stream_arrive(&f.stream);
     } while (stream_goes_on(&f.stream));
-    work_item_restore(work, a, stream_notes(&f.stream));
-    forward_epilogue(&f, state, o);
+    work_item_restore(work, ahead, a, stream_notes(&f.stream));
+    forward_epilogue(&f, state, o, ahead);
 }
 
 #endif

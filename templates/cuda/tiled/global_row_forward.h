@@ -139,33 +139,75 @@ DEVICE void row_sparsegen(struct row_walk *w, const struct part *q, struct part 
     row_lse(w, tau);
 }
 
+/* Partial slots that are read at once. */
+enum { SLOTS_AT_ONCE = 4 };
+
+/* Floats from a row's first partial slot to its slot s, or to the last one. */
+DEVICE u32 row_slot(const struct row_walk *w, u32 s)
+{
+    return smaller(s, w->work->item->partial_slots - 1) * PARTIAL_FLOATS;
+}
+
+/* The largest maximum of all partial slots. */
+DEVICE float row_slots_max(const struct row_walk *w, const float *slots)
+{
+    float row_max = NEGATIVE_INFINITY;
+    NO_UNROLL
+    for (u32 s = 0; s < w->work->item->partial_slots; s += SLOTS_AT_ONCE) {
+        float each[SLOTS_AT_ONCE];
+        UNROLL
+        for (u32 k = 0; k < SLOTS_AT_ONCE; k++)
+            each[k] = slots[row_slot(w, s + k) + PARTIAL_NUMBERS];
+        UNROLL
+        for (u32 k = 0; k < SLOTS_AT_ONCE; k++)
+            row_max = larger(row_max, each[k]);
+    }
+    return row_max;
+}
+
+/* O at two positions, and the sum of P. */
+struct row_merged {
+    float low, high, sum;
+};
+
+/* Adds partial slots s .. in order. */
+DEVICE void row_slots_add(struct row_merged *to, const struct row_walk *w, const float *slots,
+                          u32 s, u32 d, float shift)
+{
+    struct f2 number[SLOTS_AT_ONCE], x[SLOTS_AT_ONCE];
+    UNROLL
+    for (u32 k = 0; k < SLOTS_AT_ONCE; k++) {
+        number[k] = get_two(slots + row_slot(w, s + k) + PARTIAL_NUMBERS);
+        x[k] = get_two(slots + row_slot(w, s + k) + d);
+    }
+    UNROLL
+    for (u32 k = 0; k < SLOTS_AT_ONCE; k++) {
+        if (s + k >= w->work->item->partial_slots)
+            break;
+        const float alpha = exp2_of(number[k].x - shift);
+        to->sum += alpha * number[k].y;
+        to->low += alpha * x[k].x;
+        to->high += alpha * x[k].y;
+    }
+}
+
 /* The softmax of all partial results of a split row, in order. */
 DEVICE void row_merge_slots(const struct row_walk *w)
 {
     const struct work_item *work = w->work;
-    const float *partial_slots = partial_slot_of(w->a, work);
-    const u32 end = work->item->partial_slots * PARTIAL_FLOATS;
+    const float *slots = partial_slot_of(w->a, work);
     struct view to = view_of(&w->a->o, work);
-    float row_max = NEGATIVE_INFINITY, sum = 0;
-    NO_UNROLL
-    for (u32 at = 0; at < end; at += PARTIAL_FLOATS)
-        row_max = larger(row_max, partial_slots[at + PARTIAL_NUMBERS]);
-    float shift = finite_max(row_max, 1);
+    const float row_max = row_slots_max(w, slots), shift = finite_max(row_max, 1);
+    float sum = 0;
     NO_UNROLL
     for (u32 d = 2 * THREAD; d < HEAD_DIM; d += 2 * THREADS) {
-        float low = 0, high = 0;
-        sum = 0;
+        struct row_merged all = {0, 0, 0};
         NO_UNROLL
-        for (u32 at = 0; at < end; at += PARTIAL_FLOATS) {
-            struct f2 number = get_two(partial_slots + at + PARTIAL_NUMBERS);
-            struct f2 x = get_two(partial_slots + at + d);
-            float alpha = exp2_of(number.x - shift);
-            sum += alpha * number.y;
-            low += alpha * x.x;
-            high += alpha * x.y;
-        }
+        for (u32 s = 0; s < work->item->partial_slots; s += SLOTS_AT_ONCE)
+            row_slots_add(&all, w, slots, s, d, shift);
+        sum = all.sum;
         float by = saw_nothing(sum) ? 0 : 1 / sum;
-        put_pair(&to, work, d, low * by, high * by);
+        put_pair(&to, work, d, all.low * by, all.high * by);
     }
     row_lse(w, saw_nothing(sum) ? NEGATIVE_INFINITY : (row_max + log2_of(sum)) * LN_2);
 }

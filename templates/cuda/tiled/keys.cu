@@ -98,9 +98,8 @@ DEVICE void key_column_tile(struct backward *b, u32 pass, struct sums sums[KEY_S
 
 /* The same of sums that key heads add up (common/key_heads.h): floats, straight from registers. */
 DEVICE void store_floats(const struct sums *s, float by, const struct view *to,
-                         const struct work_item *work)
+                         const struct work_item *work, u32 rows)
 {
-    const u32 rows = warp_rows(work, work->exist);
     UNROLL
     for (u32 which = 0; which < 2; which++) {
         u8 *row = to->data + row_position(work, block_row(which)) * to->row;
@@ -115,7 +114,7 @@ DEVICE void store_floats(const struct sums *s, float by, const struct view *to,
 
 /* dK (0) or dV (1), to the tensor or for the item that merges it. Staged where V lay, then where K lay: each is
    no longer read. */
-DEVICE void key_epilogue(const struct backward *b, struct sums *s, u32 sum)
+DEVICE void key_epilogue(const struct backward *b, struct sums *s, u32 sum, u32 rows)
 {
     const struct work_item *work = b->work;
     const float by = sum ? 1 : ds_scale(b->a), each[2] = {by, by}, delta_correction[2] = {0, 0};
@@ -125,16 +124,16 @@ DEVICE void key_epilogue(const struct backward *b, struct sums *s, u32 sum)
     if (SHARED_ROWS)
         epilogue_row_block(&e, s, delta_correction, staging);
     else if (GROUPED)
-        store_floats(s, by, &to, work);
+        store_floats(s, by, &to, work, rows);
     else
-        store_row_block(s, each, staging, &to, work);
+        store_row_block(s, each, staging, &to, work, rows);
 }
 
-DEVICE void row_block_dkv(const struct abi_args *a, struct work_item *work)
+DEVICE void row_block_dkv(const struct abi_args *a, struct work_item *work, struct ahead *ahead)
 {
     struct backward b;
     struct sums sums[KEY_SUMS];
-    backward_start(&b, a, work, &a->k, &a->v);
+    const u32 take_part = backward_start(&b, a, work, ahead, &a->k, &a->v);
     b.drop.rows_are_keys = 1;
     b.stream.a = a;
     b.stream.first = &a->q;
@@ -145,7 +144,7 @@ DEVICE void row_block_dkv(const struct abi_args *a, struct work_item *work)
         UNROLL
         for (u32 k = 0; k < KEY_SUMS; k++)
             sums_clear(&sums[k]);
-        stream_start(&b.stream, work);
+        stream_start(&b.stream, work, BOTH_AT_ONCE ? take_part : warp_rows(work, work->length));
         NO_UNROLL
         do {
             stream_next(&b.stream);
@@ -157,24 +156,30 @@ DEVICE void row_block_dkv(const struct abi_args *a, struct work_item *work)
             }
             stream_arrive(&b.stream);
         } while (stream_goes_on(&b.stream));
-        work_item_restore(work, a, stream_notes(&b.stream));
+        work_item_restore(work, ahead, a, stream_notes(&b.stream));
+        const u32 rows = SHARED_ROWS ? 0 : warp_rows(work, work->exist);
         NO_UNROLL
         for (u32 k = 0; k < KEY_SUMS; k++) { /* a copy, not an index, keeps sums in registers */
-            key_epilogue(&b, &sums[0], BOTH_AT_ONCE ? k : pass);
+            key_epilogue(&b, &sums[0], BOTH_AT_ONCE ? k : pass, rows);
             sums[0] = sums[KEY_SUMS - 1];
         }
     }
+    ahead_piece(ahead, work->plan);
 }
 
 ENTRY_OF(attention_dkv, THREADS, KEY_BLOCKS)(ARGS a)
 {
+    if (BLOCK >= work_item_count(&a, &a.transposed))
+        return;
+    struct ahead ahead = ahead_start(&a, &a.transposed);
     NO_UNROLL
-    for (u32 at = BLOCK; at < work_item_count(&a, &a.transposed); at += BLOCKS) {
-        struct work_item work = work_item_at(&a, &a.transposed, at);
-        if (ROW_PASS && work.global_row)
+    for (u32 at = BLOCK; at < work_item_count(&a, &a.transposed); at = ahead.at) {
+        struct work_item work = work_item_at(&a, &a.transposed, at, &ahead);
+        if (ROW_PASS && work.global_row) {
             global_row_dkv(&a, &work);
-        else
-            row_block_dkv(&a, &work);
-        at = work.index; /* read back from shared memory: no register held it */
+            ahead_next(&ahead, &work);
+        } else {
+            row_block_dkv(&a, &work, &ahead);
+        }
     }
 }

@@ -9,9 +9,13 @@
 
 enum {
     WALK_WORDS = 12,  /* of a warp (run.h) */
-    NOTE_WORK = 0,    /* the work's index */
+    NOTE_WORK = 0,    /* the work: index, sequence, head, item */
     NOTE_NUMBERS = 4, /* addresses of the sequence's LSE and delta */
     NOTE_WALK = 8,    /* where each warp's walk goes on behind a run */
+    /* The block's next work, in words that the walks of the first three warps leave free. */
+    NOTE_NEXT = NOTE_WALK + 9,                  /* head */
+    NOTE_NEXT_ITEM = NOTE_NEXT + WALK_WORDS,    /* item */
+    NOTE_NEXT_AT = NOTE_NEXT_ITEM + WALK_WORDS, /* index */
     NOTE_PATTERN =
         NOTE_WALK +
         WALK_WORDS *

@@ -14,6 +14,7 @@
    The row sum of P (dP - estimate) is the correction, known after the last tile. Sparsegen (and D > 128) takes
    two passes over the columns: the first for delta, which for sparsegen is the mean of dP over the support; the
    second for dQ. dQ stores delta in args.delta for dK. */
+#define READS_AHEAD (!SHARED_ROWS) /* with shared rows registers do not suffice */
 #include "cuda/tiled/epilogue.h"
 #include "cuda/tiled/global_row_backward.h"
 
@@ -95,7 +96,7 @@ DEVICE half_t *outputs_of(const struct backward *b)
 DEVICE void copy_rows_to(half_t *to, const struct abi_tensor *t, const struct backward *b)
 {
     const struct view v = view_of(t, b->work);
-    copy_row_block(to, &v, b->work);
+    copy_row_block(to, &v, b->work, warp_rows(b->work, b->work->length));
     copy_async_commit();
 }
 
@@ -124,13 +125,13 @@ DEVICE void delta_estimates(const struct backward *b, float delta[2])
 }
 
 /* LSE as it is stored, asked for long before it is used. */
-DEVICE void read_query_lse(const struct backward *b, struct query_rows *r)
+DEVICE void read_query_lse(const struct backward *b, struct query_rows *r, u32 rows)
 {
+    const float *lse = lse_of(b->a, b->work);
     UNROLL
-    for (u32 k = 0; k < 2; k++) {
-        u32 row = block_row(k), there = item_has_row(b->work, row, b->work->length);
-        r->lse[k] = there ? lse_of(b->a, b->work)[row_position(b->work, row)] : 0;
-    }
+    for (u32 k = 0; k < 2; k++)
+        r->lse[k] =
+            rows >> block_row(k) % WARP_ROWS & 1 ? lse[row_position(b->work, block_row(k))] : 0;
 }
 
 /* Waits for the rows that registers need at once. Other rows are first read behind stream_arrive, which waits too. */
@@ -164,9 +165,9 @@ DEVICE void store_delta(const struct backward *b, struct query_rows *r)
     const struct work_item *work = b->work;
     UNROLL
     for (u32 k = 0; k < 2; k++) {
-        u32 row = block_row(k);
-        if (quad_lane() == 0 && item_has_row(work, row, work->exist))
-            delta_put(b->a, work, row_position(work, row), r->delta[k], r->delta_correction[k]);
+        if (quad_lane() == 0 && item_has_row(work, block_row(k), work->exist))
+            delta_put(b->a, work, row_position(work, block_row(k)), r->delta[k],
+                      r->delta_correction[k]);
         r->delta[k] += r->delta_correction[k];
     }
 }
@@ -264,7 +265,7 @@ DEVICE void query_epilogue(const struct backward *b, const struct query_rows *r,
     if (ONE_PASS && !query_is_split(work))
         sums_subtract(d_q, p_k, r->delta_correction[0], r->delta_correction[1]);
     if (!SHARED_ROWS)
-        store_row_block(d_q, each, b->rows, &to, work);
+        store_row_block(d_q, each, b->rows, &to, work, warp_rows(work, work->exist));
     NO_UNROLL
     for (; SHARED_ROWS && e.sum <= query_is_split(work); e.sum++) {
         epilogue_row_block(&e, d_q, r->delta_correction, b->rows);
@@ -286,13 +287,13 @@ DEVICE void delta_epilogue(const struct backward *b, struct query_rows *r)
     store_delta(b, r);
 }
 
-DEVICE void row_block_dq(const struct abi_args *a, struct work_item *work)
+DEVICE void row_block_dq(const struct abi_args *a, struct work_item *work, struct ahead *ahead)
 {
     struct backward b;
     struct query_rows r;
     struct sums d_q, p_k;
     const struct query_sums sums = {&d_q, &p_k};
-    backward_start(&b, a, work, OUTPUTS_APART ? &a->q : &a->o, &a->d_o);
+    const u32 rows = backward_start(&b, a, work, ahead, OUTPUTS_APART ? &a->q : &a->o, &a->d_o);
     if (OUTPUTS_APART)
         copy_rows_to(outputs_of(&b), &a->o, &b);
     b.drop.rows_are_keys = 0;
@@ -300,13 +301,13 @@ DEVICE void row_block_dq(const struct abi_args *a, struct work_item *work)
     b.stream.first = &a->k;
     b.stream.second = &a->v;
     b.stream.use = USE_FIRST | USE_SECOND | USE_NOTES;
-    read_query_lse(&b, &r);
+    read_query_lse(&b, &r, rows);
     sums_clear(&d_q);
     if (ONE_PASS)
         sums_clear(&p_k);
     NO_UNROLL
     for (u32 pass = 0; pass < 2 - ONE_PASS; pass++) {
-        stream_start(&b.stream, work);
+        stream_start(&b.stream, work, ONE_PASS ? rows : warp_rows(work, work->length));
         NO_UNROLL
         do {
             stream_next(&b.stream);
@@ -316,22 +317,27 @@ DEVICE void row_block_dq(const struct abi_args *a, struct work_item *work)
                 load_query_rows(&b, &r);
             stream_arrive(&b.stream);
         } while (stream_goes_on(&b.stream));
-        work_item_restore(work, a, stream_notes(&b.stream));
+        work_item_restore(work, ahead, a, stream_notes(&b.stream));
         if (pass == 0)
             delta_epilogue(&b, &r);
     }
+    ahead_piece(ahead, work->plan); /* the item has arrived meanwhile */
     query_epilogue(&b, &r, &d_q, &p_k);
 }
 
 ENTRY_OF(attention_dq, THREADS, QUERY_BLOCKS)(ARGS a)
 {
+    if (BLOCK >= work_item_count(&a, &a.forward))
+        return;
+    struct ahead ahead = ahead_start(&a, &a.forward);
     NO_UNROLL
-    for (u32 at = BLOCK; at < work_item_count(&a, &a.forward); at += BLOCKS) {
-        struct work_item work = work_item_at(&a, &a.forward, at);
-        if (ROW_PASS && work.global_row)
+    for (u32 at = BLOCK; at < work_item_count(&a, &a.forward); at = ahead.at) {
+        struct work_item work = work_item_at(&a, &a.forward, at, &ahead);
+        if (ROW_PASS && work.global_row) {
             global_row_dq(&a, &work);
-        else
-            row_block_dq(&a, &work);
-        at = work.index; /* read back from shared memory: no register held it */
+            ahead_next(&ahead, &work);
+        } else {
+            row_block_dq(&a, &work, &ahead);
+        }
     }
 }

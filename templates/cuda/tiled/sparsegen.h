@@ -138,13 +138,14 @@ DEVICE void add_kept(const struct forward *f, const float *scratch, const float 
     accumulate(o, &s, stream_operand(&f->stream, 1), live);
 }
 
-DEVICE void row_block_sparsegen(const struct abi_args *a, const struct work_item *work)
+DEVICE void row_block_sparsegen(const struct abi_args *a, const struct work_item *work,
+                                const struct ahead *ahead)
 {
     struct forward f;
     struct sums o;
     struct view to = view_of(&a->o, work);
     float *scratch = scratch_of(a), row_max[2] = {NEGATIVE_INFINITY, NEGATIVE_INFINITY}, tau[2];
-    forward_start(&f, a, work, USE_FIRST);
+    forward_start(&f, a, work, ahead, USE_FIRST);
     f.scale = a->scale < 0 ? -a->scale : a->scale; /* not to base 2 */
     f.softmax_scale = ADD_BIAS ? 1 : f.scale;
     NO_UNROLL
@@ -162,7 +163,7 @@ DEVICE void row_block_sparsegen(const struct abi_args *a, const struct work_item
     find_tau(tau, scratch, f.stream.walk.stored, row_max, 1 - a->lambda);
     f.stream.use = USE_SECOND;
     sums_clear(&o);
-    stream_start(&f.stream, work);
+    stream_start(&f.stream, work, warp_rows(work, work->length));
     NO_UNROLL
     do {
         stream_next(&f.stream);
@@ -170,10 +171,11 @@ DEVICE void row_block_sparsegen(const struct abi_args *a, const struct work_item
             add_kept(&f, scratch, tau, &o);
         stream_arrive(&f.stream);
     } while (stream_goes_on(&f.stream));
-    store_lse(a, work, warp_rows(work, work->exist), 0, tau[0]);
-    store_lse(a, work, warp_rows(work, work->exist), 1, tau[1]);
+    const u32 rows = warp_rows(work, work->exist);
+    store_lse(a, work, rows, 0, tau[0]);
+    store_lse(a, work, rows, 1, tau[1]);
     const float ones[LANE_ROWS] = {1, 1};
-    store_row_block(&o, ones, SHARED_HALF(), &to, work);
+    store_row_block(&o, ones, SHARED_HALF(), &to, work, rows);
 }
 
 #endif

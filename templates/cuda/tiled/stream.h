@@ -146,24 +146,27 @@ DEVICE void copy_range(const struct stream *s, const struct column_tile *ct, hal
     }
 }
 
+/* Loads the columns of all rounds before their copies, so that it waits once. */
 DEVICE void copy_gathered(const struct stream *s, const struct column_tile *ct, half_t *to)
 {
-    struct copier c = copier_here();
-    const u32 there = c.chunk < HEAD_CHUNKS ? end_slot(ct) : 0, first = c.slot;
+    const struct copier c = copier_here();
+    const u32 there = c.chunk < HEAD_CHUNKS ? end_slot(ct) : 0;
     const struct places places = places_get(s);
-    NO_UNROLL
-    for (; c.slot < TILE_COLS; c.slot += COPY_COLUMNS) {
-        const i64 column =
-            c.slot < there ? (i64)slot_column(ct, s->walk.work, c.slot) - first : 0;
-        UNROLL
-        for (u32 which = 0; which < 2; which++) {
-            const i64 row = which ? s->second->row : s->first->row;
-            if (s->use >> which & 1)
-                copy_async_16(to + which * OPERAND + c.place,
-                              places.at[which] + 2 * column * row, c.slot < there);
-        }
-        c.place = COPY_COLUMNS % 8 ? chunk_place(c.slot + COPY_COLUMNS, c.chunk)
-                                   : c.place + COPY_COLUMNS * PITCH;
+    u32 column[COPY_ROUNDS];
+    UNROLL
+    for (u32 k = 0; k < COPY_ROUNDS; k++) {
+        const u32 slot = c.slot + k * COPY_COLUMNS;
+        column[k] = slot < there ? slot_column(ct, s->walk.work, slot) : c.slot;
+    }
+    UNROLL
+    for (u32 k = 0; k < 2 * COPY_ROUNDS; k++) {
+        const u32 which = k % 2, slot = c.slot + k / 2 * COPY_COLUMNS;
+        const i64 row = which ? s->second->row : s->first->row;
+        if (s->use >> which & 1 &&
+            ((COPY_ALL && (k / 2 + 1) * COPY_COLUMNS <= TILE_COLS) || slot < TILE_COLS))
+            copy_async_16(to + which * OPERAND + copier_place(&c, k / 2),
+                          places.at[which] + 2 * ((i64)column[k / 2] - c.slot) * row,
+                          slot < there);
     }
 }
 
@@ -276,16 +279,17 @@ DEVICE u32 item_is_full(const struct work_item *work)
            row_position(work, BLOCK_ROWS - 1) < work->length;
 }
 
-/* Begins at the item's first column. The buffer must be free at the first step: after a barrier, or after a
-   stream that went to its end, whose last step had a barrier behind the last read. */
-DEVICE void stream_start(struct stream *s, const struct work_item *work)
+/* Begins at the item's first column. `warp` has a bit for each of the warp's rows that take part. The buffer must be free at
+   the first step: after a barrier, or after a stream that went to its end, whose last step had a barrier behind the last
+   read. */
+DEVICE void stream_start(struct stream *s, const struct work_item *work, u32 warp)
 {
     s->walk = walk_start(work);
     s->buffer_index = s->buffers - 1;
     s->next.slots = BEFORE_FIRST;
     s->next.column = s->next.pattern = 0;
     s->next.stored = 0;
-    const u32 rows = warp_rows(work, work->length) >> lane_row(0);
+    const u32 rows = warp >> lane_row(0);
     u32 part = (ALL_APART && item_is_full(work)) << LANE_ROWS;
     UNROLL
     for (u32 k = 0; k < LANE_ROWS; k++)

@@ -104,7 +104,8 @@ DEVICE u32 next_gather(struct walk *w, const struct abi_piece *p, struct column_
         const struct abi_gather *t = w->work->plan->gathers + p->first + w->element++;
         const u32 *columns = w->work->plan->columns + t->first;
         u32 count = t->count;
-        while (count && columns[count - 1] >= w->length)
+        /* A sequence of the mask's length has all columns. */
+        while (w->length < w->work->plan->n && count && columns[count - 1] >= w->length)
             count--;
         if (!count)
             continue;
