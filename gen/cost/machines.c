@@ -37,21 +37,22 @@
          (CLOCK)*3.8e-10, 0, (BYTES)*8.36e-11}, \
     }
 /* Seconds of today's cuda_tiled over those of the kernels that were timed, to which the rates below were fitted: of products; of
-   other work of tiles and the columns that are brought; of masks; of row blocks. By tools/sass --model h100 on one head of either,
-   65536 tokens x 12 heads, D = 64: dense and causal n = 512, window(256), longformer(64,2) and star n = 2048
-   (tests/gen/h100/model_test.c), dense n = 2048: forward 1.46 over 1.80 ms, dQ 2.21 over 2.65, dK and dV 2.66 over 3.27. */
+   other work of tiles and the columns that are brought; of masks; of row blocks; of global rows in dQ. By tools/sass --model h100 on
+   one head of either, 65536 tokens x 12 heads, D = 64: dense and causal n = 512, window(256), longformer(64,2) and star n = 2048
+   (tests/gen/h100/model_test.c), dense n = 2048: forward 1.46 over 1.80 ms, dQ 2.20 over 2.65, dK and dV 2.67 over 3.27. */
 #define FLOP_FORWARD 1.0
 #define TILE_FORWARD 0.70
 #define MASK_FORWARD 1.4
-#define ITEM_FORWARD 1.0
+#define ITEM_FORWARD 0.8
 #define FLOP_DQ      0.90
 #define TILE_DQ      0.70
-#define MASK_DQ      1.4
-#define ITEM_DQ      0.5
+#define MASK_DQ      1.05
+#define ROW_DQ       0.85
+#define ITEM_DQ      0.35
 #define FLOP_DKV     0.87
 #define TILE_DKV     0.70
 #define MASK_DKV     1.4
-#define ITEM_DKV     1.25
+#define ITEM_DKV     1.1
 /* Half dtypes on the matrix unit. A block brings all columns that it visits (gather); dQ makes four products, dK and dV
    too. Lines: 0, the templates have none. */
 #define MMA_RATES(CLOCK, PRODUCT, BYTES) { \
@@ -61,8 +62,8 @@
          0, (BYTES)*9.1e-11, 0, 0, 0, \
          (CLOCK)*3.8e-10, 0, (BYTES)*2e-11, ITEM_FORWARD*(CLOCK)*5e-07, (BYTES)*1.35e-09}, \
         {FLOP_DQ*(PRODUCT)*2.11e-12, TILE_DQ*(CLOCK)*1.11e-10, MASK_DQ*(CLOCK)*5.91e-10, TILE_DQ*(CLOCK)*1.9e-10, 0, \
-         0, 0, 0, (CLOCK)*1.13e-08, (CLOCK)*3.7e-11, \
-         (CLOCK)*4.09e-06, (CLOCK)*3e-07, 0, ITEM_DQ*(CLOCK)*6.95e-07, ITEM_DQ*(CLOCK)*4.15e-10, \
+         0, 0, 0, ROW_DQ*(CLOCK)*1.13e-08, (CLOCK)*3.7e-11, \
+         ROW_DQ*(CLOCK)*4.09e-06, (CLOCK)*3e-07, 0, ITEM_DQ*(CLOCK)*6.95e-07, ITEM_DQ*(CLOCK)*4.15e-10, \
          0, (BYTES)*9.4e-11, 0, 0, 0, \
          (CLOCK)*1e-09, (PRODUCT)*1.6e-12, (BYTES)*1.15e-10, ITEM_DQ*(CLOCK)*5e-07, (BYTES)*1.95e-09}, \
         {FLOP_DKV*(PRODUCT)*2.27e-12, TILE_DKV*(CLOCK)*1.46e-10, MASK_DKV*(CLOCK)*4.59e-10, TILE_DKV*(CLOCK)*2.42e-10, 0, \
@@ -82,7 +83,7 @@
    .275 and .264 ms at n = 256, backward .599 and .699 at n = 192. With two row blocks a warp (n > 192): 1.045 and .934 at n = 200. */
 #define CHUNKS_FORWARD     1.5
 #define CHUNKS_BACKWARD    1.35
-#define PAIRS_BACKWARD     1.3
+#define PAIRS_BACKWARD     1.25
 /* Item, tile, mask, growth, bytes, warps, gather, entry, chunks, pairs, over the rates of today's cuda_tiled. One backward kernel moves seven tensors,
    where dQ and dK, dV move twelve. */
 #define HEAD_RATES { \
