@@ -9,6 +9,8 @@
        key_epilogue                  to the tensors
 
    At D > 128 registers hold one sum: a first pass over the columns for dK, a second for dV. */
+/* Registers of two sums over 128 elements leave none for what is read ahead. */
+#define READS_AHEAD (HEAD_DIM < 128)
 #include "cuda/common/key_heads.h"
 #include "cuda/tiled/epilogue.h"
 #include "cuda/tiled/global_row_backward.h"
