@@ -13,7 +13,6 @@
 
 static char path[4096];  /* of the stored calibration */
 static char fakes[4096]; /* the folder of the driver and the compiler */
-static bool few;         /* --few, under sanitizers: the CPU alone */
 
 /* Checks the machine that plan's output names. */
 static void check_machine(const char *options, const char *expected, bool whole)
@@ -209,8 +208,6 @@ static void check_probe(const json_t *probe)
 
 static void test_gpu(void **state)
 {
-    if (few)
-        skip();
     begin_gpu();
     check_machine("--target cuda", "a100", true); /* before */
     check_failure("plan star -n 96 --target cuda --machine calibrated", 2,
@@ -240,8 +237,6 @@ static void test_gpu_use(void **state)
 {
     (void)state;
     check_machine("--target compute_80", "a100", true);
-    if (few)
-        skip();
     begin_gpu();
     check_machine("--target cuda", "a100 (calibrated)", true);
     check_machine("--target compute_80 --machine calibrated", "a100 (calibrated)", true);
@@ -262,8 +257,6 @@ static void test_gpu_use(void **state)
 static void test_gpu_damage(void **state)
 {
     (void)state;
-    if (few)
-        skip();
     begin_gpu();
     write_text("{");
     check_failure("plan star -n 96 --target cuda --machine calibrated", 2, path);
@@ -293,10 +286,9 @@ int main(int argc, char **argv)
         cmocka_unit_test(test_refused),   cmocka_unit_test_prestate(test_gpu, every_level),
         cmocka_unit_test(test_gpu_use),   cmocka_unit_test(test_gpu_damage),
     };
-    few = argc > 4 && !strcmp(argv[4], "--few");
     if (argc < 4 || !realpath(argv[2], fakes))
         return fputs(
-                   "usage: calibrate_test MASKC FAKES KERNELS [--few]: the folders of the fake "
+                   "usage: calibrate_test MASKC FAKES KERNELS: the folders of the fake "
                    "libcuda.so.1 and libnvrtc.so, and of kernels that a test before compiled\n",
                    stderr),
                2;
