@@ -19,7 +19,8 @@ struct nccl {
     void *stream;
     float *workspace; /* other ranks' parts of this rank's share of a bucket */
     double seconds;
-    /* Of the sums since the last end_sums(). After the first failure, whose error is kept, no sum is begun. */
+    /* Outcome of the sums that were begun since the last end_sums(), and the error of the first that failed. After it no further sum is
+       begun. */
     enum outcome begun;
     struct error error;
 };

@@ -177,7 +177,8 @@ double plain_loss(const struct plain_bert *b, const struct gradients_request *r,
 
 /* ---- right ones ---- */
 
-/* Whether the logit `own` is right beside another one. first: it comes before that one, and so wins a tie. */
+/* Whether the logit `own` may be the greatest of it and `other`. If both are equal, the one that comes first is chosen: `first` is
+   true where that is `own`. */
 static bool exceeds(double own, double other, bool first, double slack)
 {
     return first ? own + slack >= other : own + slack > other;
