@@ -20,60 +20,69 @@ def options(name, seed):
     return "dam", ["--learn-mask", kind, "--mask-scale", f"{SCALE:g}", "--lambda", f"{price:g}"], seed
 
 
-def distance_of(shape, head, i, j):
-    """Where alpha of the entry (i, j) lies; None where the border is forced on."""
-    if len(shape) == 3:
-        return (head * shape[1] + i) * shape[2] + j
-    n = shape[1] + 2
-    return None if min(i, j) == 0 or max(i, j) == n - 1 else head * shape[1] + abs(i - j)
+def sigmoids(values):
+    return [1 / (1 + math.exp(-v)) for v in values]
 
 
 def entries(shape, alpha, n):
-    """(head, i, j, P) of every entry; 1 on a forced border."""
+    """P of each head's entries, row after row; 1 on a forced border, where there is no alpha."""
+    size = len(alpha) // shape[0]
     for head in range(shape[0]):
-        for i in range(n):
-            for j in range(n):
-                at = distance_of(shape, head, i, j)
-                yield head, i, j, 1.0 if at is None else 1 / (1 + math.exp(-alpha[at]))
+        P = sigmoids(alpha[head * size:(head + 1) * size])
+        if len(shape) == 2:  # by distance, inside the border
+            inner = [[1.0, *P[i:0:-1], *P[:n - 2 - i], 1.0] for i in range(n - 2)]
+            P = [p for row in ([1.0] * n, *inner, [1.0] * n) for p in row]
+        yield P
 
 
-def place(i, j, n):
-    """The kinds of places that SparseBERT tells apart (Figure 2)."""
-    if min(i, j) == 0 or max(i, j) == n - 1:
-        return "special"
-    return {0: "diagonal", 1: "distance 1", 2: "distance 2"}.get(abs(i - j), "rest")
+def inside(P, n):
+    """The entries without the first and the last query and key."""
+    return [p for i in range(1, n - 1) for p in P[i * n + 1:(i + 1) * n - 1]]
+
+
+def border(P, n):
+    return P[:n] + P[(n - 1) * n:] + P[n:(n - 1) * n:n] + P[2 * n - 1:(n - 1) * n:n]
+
+
+def at_distance(P, n, distance):
+    """The entries (i, j) with |i - j| = distance."""
+    return P[distance:(n - distance) * n:n + 1] + (P[distance * n::n + 1] if distance else [])
+
+
+def place(distance):
+    """The kinds of places inside the border that SparseBERT tells apart (Figure 2)."""
+    return {0: "diagonal", 1: "distance 1", 2: "distance 2"}.get(distance, "rest")
+
+
+def statistics_of(count, total, squares):
+    return {"mean": total / count, "deviation": math.sqrt(max(0, squares / count - (total / count)**2)), "entries": count}
 
 
 def measure(run, settings):
     """Means of P by place and by distance (inside the border), the spread of P, and which distances a head keeps."""
     shape, alpha = arrays.read_safetensors(run / "alpha.safetensors", "alpha")
-    n, heads = settings.length, settings.heads
-    places, distances = {}, [[0.0, 0] for _ in range(n)]
-    kept, inside = [[0] * n for _ in range(heads)], [0] * n
-    for head, i, j, p in entries(shape, alpha, n):
-        kind = place(i, j, n)
-        sums = places.setdefault(kind, [0.0, 0.0, 0])
-        sums[0], sums[1], sums[2] = sums[0] + p, sums[1] + p * p, sums[2] + 1
-        if kind != "special":
-            distances[abs(i - j)][0] += p
-            distances[abs(i - j)][1] += 1
-            inside[abs(i - j)] += head == 0
-            kept[head][abs(i - j)] += p > 0.5
-    return {"P": {kind: {"mean": s / count, "deviation": math.sqrt(max(0, q / count - (s / count)**2)), "entries": count}
-                  for kind, (s, q, count) in places.items()},
-            "P_by_distance": [s / count if count else None for s, count in distances],
-            "kept": [[count / total for count, total in zip(head, inside) if total] for head in kept],
-            "kept_distances": [[d for d, (count, total) in enumerate(zip(head, inside)) if total and 2 * count > total] for head in kept]}
+    n, inner = settings.length, settings.length - 2
+    places, means, kept = {}, [[] for _ in range(inner)], []
+    for P in entries(shape, alpha, n):
+        within = inside(P, n)
+        values = {d: at_distance(within, inner, d) for d in range(inner)}
+        for kind, found in (("special", border(P, n)), *((place(d), found) for d, found in values.items())):
+            places[kind] = [a + b for a, b in zip(places.get(kind, (0, 0, 0)), (len(found), sum(found), sum(p * p for p in found)))]
+        for d, found in values.items():
+            means[d].append(sum(found) / len(found))
+        kept.append([sum(p > 0.5 for p in found) / len(found) for found in values.values()])
+    return {"P": {kind: statistics_of(*sums) for kind, sums in places.items()},
+            "P_by_distance": [statistics.fmean(of_heads) for of_heads in means] + [None] * 2,
+            "kept": kept,
+            "kept_distances": [[d for d, share in enumerate(head) if 2 * share > 1] for head in kept]}
 
 
 def mean_over_heads(run, settings):
     """P averaged over the heads, as rows."""
     shape, alpha = arrays.read_safetensors(run / "alpha.safetensors", "alpha")
     n = settings.length
-    total = [[0.0] * n for _ in range(n)]
-    for _, i, j, p in entries(shape, alpha, n):
-        total[i][j] += p / shape[0]
-    return total
+    total = [sum(of_heads) / shape[0] for of_heads in zip(*entries(shape, alpha, n))]
+    return [total[i * n:(i + 1) * n] for i in range(n)]
 
 
 def off_diagonal_mean(P):
