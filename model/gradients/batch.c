@@ -107,6 +107,32 @@ struct target_rows train_target_rows(const struct train_batch *b, const struct t
     };
 }
 
+/* Of the samples that a cut may stand before, the one that has nearest to `tokens` before it; the earlier of two. */
+static uint32_t nearest_sample(const struct train_batch *b, uint32_t first, uint32_t last,
+                               int64_t tokens)
+{
+    const uint32_t group = train_batch_group(b);
+    uint32_t at = first;
+    while (at < last && b->offsets[(at + 1) * group] <= tokens)
+        at++;
+    return at < last && b->offsets[(at + 1) * group] - tokens < tokens - b->offsets[at * group]
+               ? at + 1
+               : at;
+}
+
+uint32_t train_batch_cut(const struct train_batch *b, uint32_t first, uint32_t end, uint32_t k,
+                         uint32_t parts)
+{
+    const uint32_t group = train_batch_group(b), samples = end - first;
+    const int64_t begin = b->offsets[first * group], all = b->offsets[end * group] - begin;
+    if (samples <= parts)
+        return first + (uint32_t)((uint64_t)samples * k / parts);
+    uint32_t cut = first;
+    for (uint32_t i = 1; i <= k; i++)
+        cut = nearest_sample(b, cut + 1, end - (parts - i), begin + all * i / parts);
+    return cut;
+}
+
 void train_batch_slice(const struct train_batch *b, uint32_t first, uint32_t count,
                        struct train_batch *ret, int32_t *ret_offsets, uint32_t *ret_rows)
 {

@@ -72,6 +72,10 @@ uint64_t train_batch_rows(const struct train_batch *b);
    own (ret_offsets [count + 1], ret_rows [train_batch_rows() of these]). For accumulation of gradients. */
 void train_batch_slice(const struct train_batch *b, uint32_t first, uint32_t count,
                        struct train_batch *ret, int32_t *ret_offsets, uint32_t *ret_rows);
+/* Where part k of `parts` begins if samples first .. end - 1 are cut into parts of nearly equal numbers of tokens, in order; part
+   `parts` begins at `end`. Every part has a sample if there are as many. Parts of equal sizes keep ranks from waiting. */
+uint32_t train_batch_cut(const struct train_batch *b, uint32_t first, uint32_t end, uint32_t k,
+                         uint32_t parts);
 /* Losses of a target in the sequences first .. end - 1, which are whole samples: what the weight of a mean divides by. */
 uint32_t train_target_count(const struct train_batch *b, const struct train_target *t,
                             uint32_t first, uint32_t end);

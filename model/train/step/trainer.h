@@ -4,7 +4,8 @@
 
    A batch is counted in samples, and so is whatever divides it; a sample has train_batch.group sequences.
 
-   --accumulate cuts the batch into parts, which ranks share: the same parts for any number of ranks that divides them.
+   --accumulate cuts the batch into parts of nearly equal numbers of tokens, which ranks share: the same parts for any
+   number of ranks that divides them.
    Sums over parts have the same bits on 1, 2 and 4 ranks (model/train/part_sums.h).
 
    Where sums over ranks go on beside other work (begin_sum of model/comm/comm.h: NCCL, not MPI), those of a bucket begin when

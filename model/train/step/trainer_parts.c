@@ -80,13 +80,12 @@ static int left_layer(void *context, uint32_t layer, struct error *e)
 
 /* ---- parts ---- */
 
-static struct range range_of_part(const struct parts *p, uint32_t k)
+static struct range range_of_part(const struct trainer *t, const struct parts *p, uint32_t k)
 {
-    const uint64_t samples = p->of.end - p->of.first;
+    const struct train_batch *b = &t->batch->batch;
     return (struct range){.place = p->of.place,
-                          .first = p->of.first + (uint32_t)(samples * k / p->all),
-                          .end =
-                              p->of.first + (uint32_t)(samples * (k + UINT64_C(1)) / p->all)};
+                          .first = train_batch_cut(b, p->of.first, p->of.end, k, p->all),
+                          .end = train_batch_cut(b, p->of.first, p->of.end, k + 1, p->all)};
 }
 
 /* The parts of a group, added one after another to what a level has. */
@@ -108,7 +107,7 @@ static int run_group(struct trainer *t, const struct parts *p, uint32_t group, u
     const uint32_t end = (group + 1) * p->of_group;
     for (uint32_t k = group * p->of_group; k < end; k++) {
         const bool last = group == p->last && k + 1 == end;
-        if (run_samples(t, &r, range_of_part(p, k), last ? p->watch : NULL, loss, e) < 0)
+        if (run_samples(t, &r, range_of_part(t, p, k), last ? p->watch : NULL, loss, e) < 0)
             return -1;
     }
     return 0;

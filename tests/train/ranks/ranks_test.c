@@ -165,6 +165,57 @@ static void samples_stay_whole(void **unused)
     random_group = 1;
 }
 
+/* The most tokens of a part; the parts follow each other, and each has a sample. */
+static uint32_t largest_part(const struct train_batch *b, uint32_t first, uint32_t end,
+                             uint32_t parts)
+{
+    uint32_t ret = 0;
+    assert_int_equal(train_batch_cut(b, first, end, 0, parts), first);
+    assert_int_equal(train_batch_cut(b, first, end, parts, parts), end);
+    for (uint32_t k = 0; k < parts; k++) {
+        const uint32_t from = train_batch_cut(b, first, end, k, parts),
+                       to = train_batch_cut(b, first, end, k + 1, parts);
+        assert_true(to > from || (to == from && end - first < parts));
+        const uint32_t tokens =
+            (uint32_t)(b->offsets[to * b->group] - b->offsets[from * b->group]);
+        ret = tokens > ret ? tokens : ret;
+    }
+    return ret;
+}
+
+static uint32_t draw(uint32_t *seed, uint32_t below)
+{
+    *seed = *seed * 1664525 + 1013904223;
+    return (*seed >> 8) % below;
+}
+
+/* 300 batches of random lengths: a part has at most one sample more than its share. Equal lengths are cut by their number. */
+static void parts_have_equal_tokens(void **unused)
+{
+    (void)unused;
+    enum { SAMPLES = 40, MOST = 64, GROUP = 2 };
+    int32_t offsets[SAMPLES * GROUP + 1];
+    uint32_t seed = 7;
+    for (int turn = 0; turn < 300; turn++) {
+        const struct train_batch b = {.offsets = offsets, .group = 1 + turn % GROUP};
+        const uint32_t first = draw(&seed, 5), parts = 1 + draw(&seed, 8),
+                       end = first + 1 + draw(&seed, SAMPLES - first),
+                       equal = turn % 3 ? 0 : 10;
+        offsets[0] = 0;
+        for (uint32_t k = 0; k < SAMPLES * b.group; k++)
+            offsets[k + 1] = offsets[k] + (int32_t)(equal ? equal : 1 + draw(&seed, MOST));
+        const uint32_t samples = end - first, longest = (equal ? equal : MOST) * b.group,
+                       all = (uint32_t)(offsets[end * b.group] - offsets[first * b.group]),
+                       largest = largest_part(&b, first, end, parts);
+        assert_true(largest <= all / parts + longest);
+        assert_true(!equal || largest == (samples + parts - 1) / parts * longest);
+    }
+    const struct train_batch uneven = {
+        .offsets = (int32_t[]){0, 10, 20, 30, 230, 240, 250, 260}, .group = 1};
+    assert_int_equal(largest_part(&uneven, 0, 7, 2), 230);
+    assert_int_equal(largest_part(&uneven, 0, 7, 4), 200);
+}
+
 /* Only the last rank's part has the token; the others must not wait for it, and all tell why. */
 static void failure_ends_all(void **unused)
 {
@@ -209,11 +260,10 @@ int main(int argc, char **argv)
         return 77;
     matmul_destroy(m);
     few = argc > 1 && !strcmp(argv[1], "--few");
-    const struct CMUnitTest tests[] = {cmocka_unit_test(ranks_have_the_bits_of_one),
-                                       cmocka_unit_test(so_do_learned_masks),
-                                       cmocka_unit_test(so_do_shared_moments),
-                                       cmocka_unit_test(samples_stay_whole),
-                                       cmocka_unit_test(failure_ends_all),
-                                       cmocka_unit_test(the_faulty_rank_is_named)};
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(ranks_have_the_bits_of_one), cmocka_unit_test(so_do_learned_masks),
+        cmocka_unit_test(so_do_shared_moments),       cmocka_unit_test(samples_stay_whole),
+        cmocka_unit_test(parts_have_equal_tokens),    cmocka_unit_test(failure_ends_all),
+        cmocka_unit_test(the_faulty_rank_is_named)};
     return cmocka_run_group_tests(tests, random_setup, random_teardown);
 }
