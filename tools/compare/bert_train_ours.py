@@ -39,11 +39,11 @@ class Ours:
     """A model loaded for training, and one batch. dropout: of hidden states and of attention. A batch without `next` trains on
     masked words only."""
 
-    def __init__(self, library, folder, mask, threads, dropout, batch):
+    def __init__(self, library, folder, mask, threads, dropout, batch, dtype="bf16"):
         self.library, self.parts, self.dropout = library.lib, library.parts, dropout
         self.text = (c_char * 4096)()
-        self.handle = self.library.trainer_open(os.fsencode(folder), argument_of(mask), b"bf16", threads, (dropout > 0) + 2 * (batch.next is None),
-                                                self.text)
+        self.handle = self.library.trainer_open(os.fsencode(folder), argument_of(mask), dtype.encode(), threads,
+                                                (dropout > 0) + 2 * (batch.next is None), self.text)
         if not self.handle:
             raise Failed(self.text.value.decode(errors="replace"))
         self.arrays = [numpy.ascontiguousarray(x, t) for x, t in (

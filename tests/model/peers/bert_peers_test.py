@@ -98,7 +98,7 @@ class CommandTest(unittest.TestCase):
         self.refused(3, "--train", "--build", "/nonexistent")
 
     def test_encoders(self):
-        for code, arguments in ((2, ("--family", "bert")), (2, ("-n", "0")), (3, ("--build", "/nonexistent"))):
+        for code, arguments in ((2, ("--family", "bert")), (2, ("-n", "0")), (2, ("--contenders", "f32")), (3, ("--build", "/nonexistent"))):
             r = subprocess.run([sys.executable, ROOT / "tools/encoder-peers", "--build", BUILD, *arguments], capture_output=True, text=True, check=False)
             self.assertEqual((r.returncode, r.stdout), (code, ""), r.stderr)
             self.assertRegex(r.stderr.splitlines()[-1], r"^encoder-peers: ")

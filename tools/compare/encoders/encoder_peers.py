@@ -127,7 +127,7 @@ class Family:
         """{name: (dtype, function that makes it)}"""
         f32, bf16, o = torch.float32, torch.bfloat16, self.o
         kind, found = TorchSteps if o.train else Torch, {}
-        for dtype in (bf16,) if o.train else (bf16, f32):
+        for dtype in (bf16, f32):
             found["ours " + NAMES[dtype]] = (dtype, lambda dtype=dtype: self.ours(dtype, batch))
             for form, compiled in (("eager", False), ("compiled", True)):
                 found[f"{form} {NAMES[dtype]}"] = (dtype, lambda dtype=dtype, compiled=compiled: kind(self.load(), dtype, batch, compiled))
@@ -137,7 +137,7 @@ class Family:
 
     def ours(self, dtype, batch):
         if self.o.train:
-            return bert_train_ours.Ours(self.library, self.folder, OWN, self.o.threads, 0, batch)
+            return bert_train_ours.Ours(self.library, self.folder, OWN, self.o.threads, 0, batch, NAMES[dtype])
         return bert_peers_ours.Ours(self.library, self.folder, OWN, NAMES[dtype], self.o.threads, batch, self.config.hidden_size)
 
     @torch.no_grad()
