@@ -141,7 +141,8 @@ static int set_labels(struct dataset *d, const struct dataset_options *how, cons
     if (d->task->format == TASK_ANSWERS)
         return 0;
     if (d->task->format == TASK_PLAIN)
-        d->numbers = (how && how->numbers) || (d->labelled && are_numbers(d));
+        d->numbers =
+            (how && how->numbers) || (d->labelled && !(how && how->classes) && are_numbers(d));
     return d->numbers ? set_values(d, path, e) : set_classes(d, path, e);
 }
 

@@ -28,6 +28,7 @@ struct task_example {
 struct dataset_options {
     bool numbers; /* text, pair: labels are numbers, also where all are whole */
     bool
+    bool classes; /* text, pair: labels are classes, also where all are numbers */
         phrases; /* SST-1: each phrase is an example, as for training, in place of each sentence */
 };
 

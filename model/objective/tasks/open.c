@@ -175,7 +175,8 @@ static int read_file(struct task_samples *s, const struct objective_source *from
 {
     const bool numbers =
         from->regression || (from->like && from->like->natural == &objective_regress);
-    const struct dataset_options how = {.numbers = numbers, .phrases = !from->held_out};
+    const struct dataset_options how = {
+        .numbers = numbers, .classes = from->like && !numbers, .phrases = !from->held_out};
     if (dataset_load(from->task, path, &how, &s->set, e) < 0 ||
         check_set(s, from, path, e) < 0 || make_samples(s, from, path, e) < 0)
         return -1;

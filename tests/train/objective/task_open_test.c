@@ -122,8 +122,27 @@ static void every_task_opens(void **state)
     tokenizer_destroy(t);
 }
 
+/* Labels that are names in the training file are names in the dev file, where each of them could be a number. */
+static void numbers_may_be_names(void **state)
+{
+    (void)state;
+    const size_t k = CASES - 3;
+    struct tokenizer *t = data_tokenizer();
+    assert_string_equal(cases[k].task, "text");
+    write_file("text", "train.tsv", "text\tlabel\naa\t1.5\nab\tnone\n");
+    write_file("text", "dev.tsv", "text\tlabel\nab\t1.5\n");
+    struct objective_data *train = open_part(k, t, NULL), *dev = open_part(k, t, train);
+    assert_ptr_equal(train->natural, &objective_classify);
+    assert_ptr_equal(dev->natural, &objective_classify);
+    assert_int_equal(dev->labels, 2);
+    objective_classify.close(dev);
+    objective_classify.close(train);
+    tokenizer_destroy(t);
+}
+
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(every_task_opens)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(every_task_opens),
+                                       cmocka_unit_test(numbers_may_be_names)};
     return cmocka_run_group_tests_name("train/task_open", tests, data_begin, data_end);
 }

@@ -36,7 +36,7 @@ static int assess_file(const struct assess_request *q, const char *path, struct 
     if (config_read(q->model, &c, e) < 0)
         return -1;
     const bool numbers = q->task->format == TASK_PLAIN && task_kind(&c) == TASK_REGRESSION;
-    const struct dataset_options how = {.numbers = numbers};
+    const struct dataset_options how = {.numbers = numbers, .classes = !numbers};
     int r = dataset_load(q->task, path, &how, &j->set, e);
     if (r == 0)
         r = evaluate_check(&c, &j->set, q->model, e);
