@@ -158,13 +158,19 @@ static int differs(const char *name, const json_t *was, const json_t *is, struct
 {
     char option[48];
     name_option(name, option);
+    if (!strcmp(name, "data_sum"))
+        return error_set(e, ERROR_INPUT,
+                         "--data: its samples are not those that the run began with; --resume "
+                         "needs the same files");
     const size_t flags = JSON_ENCODE_ANY | JSON_REAL_PRECISION(10);
     char *old = was ? json_dumps(was, flags) : NULL, *new = is ? json_dumps(is, flags) : NULL;
-    error_set(e, ERROR_INPUT,
-              "%s: the run has %s, this command %s; --resume needs the same command. "
-              "`pretrain RUN -o NEW` trains its weights with other options; the optimizer's "
-              "moments and the schedule begin anew",
-              option, old ? old : "none", new ? new : "none");
+    error_set(
+        e, ERROR_INPUT,
+        "%s: the run has %s, this command %s; --resume needs the same command. "
+        "The same command with RUN in the place of DIR, another -o and no --resume trains "
+        "its weights with other options; the optimizer's moments and the schedule begin "
+        "anew",
+        option, old ? old : "none", new ? new : "none");
     free(old);
     free(new);
     return -1;
