@@ -215,6 +215,7 @@ def refuses(toy):
     toy.refused("the training data have no such", *arguments("odd", "new", "--task", "text"))
     toy.refused("2 or more are expected", *arguments("flat", "new", "--task", "text"))
     toy.refused("there is one already", *command, "--seeds", 2, "-o", "text")
+    toy.refused("different values each", *command, "--grid", "lr=1e-4,2e-4,0.0001")
     toy.refused("has no head for the task text", "eval", "trained", "--task", "text", "--data", "text")
     toy.refused("--nbest: for questions", "eval", "trained", "--task", "text", "--data", "text", "--nbest", "b")
     toy.refused("one of them is expected", *command, "--json", "--csv")

@@ -4,6 +4,8 @@
 #include "model/base/windows.h"
 #include "model/data/tasks/table.h"
 #include "tools/maskbert/train/pretrain_options.h"
+#include <math.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -17,18 +19,32 @@ static int refuse_grid(const char *grid, struct error *e)
 {
     return error_set(e, ERROR_INPUT,
                      "--grid %.80s: as \"lr=1e-4,3e-4 batch=16,32\" is expected, at most %d "
-                     "values each",
+                     "different values each",
                      grid, GRID_MOST);
 }
 
-/* "1e-4,3e-4" up to a blank or the end. The end in *ret_end; the count, or -1. */
+/* The runs of a grid have folders with these names. */
+static bool has_equal(const double *value, int count, double x)
+{
+    char name[32], other[32];
+    snprintf(name, sizeof name, "%g", x);
+    for (int k = 0; k < count; k++) {
+        snprintf(other, sizeof other, "%g", value[k]);
+        if (!strcmp(name, other))
+            return true;
+    }
+    return false;
+}
+
+/* "1e-4,3e-4", all different, up to a blank or the end. The end in *ret_end; the count, or -1. */
 static int read_values(const char *text, double ret[GRID_MOST], const char **ret_end)
 {
     int count = 0;
     for (;; text++) {
         char *end;
         const double value = strtod(text, &end);
-        if (end == text || count == GRID_MOST || !(value > 0))
+        if (end == text || count == GRID_MOST || !(value > 0) || !isfinite(value) ||
+            has_equal(ret, count, value))
             return -1;
         ret[count++] = value;
         text = *ret_end = end;
