@@ -131,6 +131,11 @@ def best_threshold(toy):
     """The threshold that is called best gives what it promises, others no more. The best answer of --nbest is the prediction where
     none is withheld."""
     best = evaluate(toy, "squad2", "run")["best_threshold"]
+    shown = toy.ok("eval", "run", "--task", "squad2", "--data", "squad2").stdout
+    for word, metric in (("--null-threshold=", "exact_match"), (" at ", "f1")):
+        at = best[metric + "_threshold"]
+        number = shown.split("best here:")[1].rsplit(word, 1)[1].split(",")[0].strip()
+        assert float(number) == (-1e30 if at is None else at), (shown, best)
     for metric in ("exact_match", "f1"):
         at = best[metric + "_threshold"]
         at = -1e30 if at is None else at

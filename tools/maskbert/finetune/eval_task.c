@@ -127,6 +127,21 @@ static void print_json(const struct split *s, const struct assessment *j,
     json_decref(all);
 }
 
+/* The fewest digits that read back as the value, because the threshold is the score of a question. Where no answers at all are
+   best, a number below every score. */
+static void write_threshold(double value, char ret[32])
+{
+    if (isinf(value)) {
+        snprintf(ret, 32, "-1e30");
+        return;
+    }
+    for (int digits = 4; digits <= 17; digits++) {
+        snprintf(ret, 32, "%.*g", digits, value);
+        if (strtod(ret, NULL) == value)
+            return;
+    }
+}
+
 static void print_text(const char *name, const struct assessment *j)
 {
     struct text scores = {0}, line = {0};
@@ -141,9 +156,11 @@ static void print_text(const char *name, const struct assessment *j)
     text_add(&line, "\n");
     if (has_threshold(j)) {
         const struct best_threshold b = best_of(j);
-        text_add(&line,
-                 "best here: exact_match %.4f at --null-threshold %.4g, f1 %.4f at %.4g\n",
-                 b.exact, b.exact_threshold, b.f1, b.f1_threshold);
+        char exact[32], f1[32];
+        write_threshold(b.exact_threshold, exact);
+        write_threshold(b.f1_threshold, f1);
+        text_add(&line, "best here: exact_match %.4f at --null-threshold=%s, f1 %.4f at %s\n",
+                 b.exact, exact, b.f1, f1);
     }
     lines_print(&line, TABLE_WIDTH, 2);
     text_finish(&scores);
