@@ -149,6 +149,21 @@ static void numbers_may_be_asked_for(void **state)
     assert_string_equal(e.text, "GOLD:3:3: label \"red\": a number is expected");
 }
 
+/* Bytes that are not UTF-8 are counted; a file of another format is refused by its name. */
+static void other_bytes_are_noticed(void **state)
+{
+    (void)state;
+    static const char rows[] = "text\tlabel\nx\tred\ncaf\xe9 \xe8\tblue\n\xe9\tred\n",
+                      utf16[] = "\xff\xfet";
+    struct error e = {0};
+    struct dataset d = read_fine("text", rows, NULL);
+    assert_int_equal(d.check.replaced, 3);
+    assert_int_equal(d.check.first_line, 3);
+    dataset_finish(&d);
+    assert_int_equal(read_text("text", utf16, NULL, &d, &e), -1);
+    assert_string_equal(e.text, "GOLD: is UTF-16; text in UTF-8 is expected");
+}
+
 /* ---- MRQA ---- */
 
 #define HEADER "{\"header\": {\"dataset\": \"x\", \"mrqa_split\": \"dev\"}}\n"
@@ -251,6 +266,7 @@ int main(void)
         cmocka_unit_test(sides_are_files_of_a_folder),
         cmocka_unit_test(scitail_has_no_header),
         cmocka_unit_test(numbers_may_be_asked_for),
+        cmocka_unit_test(other_bytes_are_noticed),
         cmocka_unit_test(answers_are_cut_out_of_the_context),
         cmocka_unit_test(broken_rows_are_refused),
     };

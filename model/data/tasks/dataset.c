@@ -148,6 +148,30 @@ static int set_labels(struct dataset *d, const struct dataset_options *how, cons
 
 /* ---- reading ---- */
 
+/* Refuses files of another format by their first bytes. */
+static int check_heads(const struct task_source *from, struct error *e)
+{
+    for (; from; from = from->next)
+        if (from->size && text_check_head(from->path, (const char *)from->bytes, from->size,
+                                          "a name that ends in ", e) < 0)
+            return -1;
+    return 0;
+}
+
+/* Counts the bytes that are not UTF-8; of several files, lines are those of each. */
+static int check_lines(struct text_check *c, const struct task_source *from, struct error *e)
+{
+    for (const struct task_source *s = from; s; s = s->next) {
+        c->lines = 0;
+        for (size_t at = 0, next; at < s->size; at = next + 1) {
+            const uint8_t *newline = memchr(s->bytes + at, '\n', s->size - at);
+            next = newline ? (size_t)(newline - s->bytes) : s->size;
+            text_check_line(c, (const char *)s->bytes + at, next - at);
+        }
+    }
+    return text_check_end(c, from->path, e);
+}
+
 int dataset_read(const struct data_task *task, const struct task_source *from,
                  const struct dataset_options *how, struct dataset *ret, struct error *e)
 {
@@ -159,7 +183,11 @@ int dataset_read(const struct data_task *task, const struct task_source *from,
         [TASK_TWEETS] = read_tweets,   [TASK_SIDES] = read_sides};
     struct dataset d = {.task = task, .labelled = true, .numbers = task->numbers};
     d.phrases = how && how->phrases && task->format == TASK_TREES;
-    int result = readers[task->format](&d, from, e);
+    int result = check_heads(from, e);
+    if (result == 0)
+        result = readers[task->format](&d, from, e);
+    if (result == 0)
+        result = check_lines(&d.check, from, e);
     if (result == 0 && !d.count)
         result = error_set(e, ERROR_INPUT, "%s:1:1: no example; examples of %s are expected",
                            from->path, task->name);

@@ -3,6 +3,7 @@
 #pragma once
 #include "model/data/tasks/rows.h"
 #include "model/data/tasks/table.h"
+#include "model/data/text_check.h"
 
 struct task_example {
     const char *
@@ -27,8 +28,8 @@ struct task_example {
 /* Options for reading a file. Zeroed, or null: the task's defaults. */
 struct dataset_options {
     bool numbers; /* text, pair: labels are numbers, also where all are whole */
-    bool
     bool classes; /* text, pair: labels are classes, also where all are numbers */
+    bool
         phrases; /* SST-1: each phrase is an example, as for training, in place of each sentence */
 };
 
@@ -43,8 +44,9 @@ struct dataset {
     uint32_t n_classes;
     char **skipped; /* ids of rows that were left out */
     size_t n_skipped, skipped_capacity;
-    uint32_t first_skipped; /* line of the first of them */
-    void **owned;           /* what the pointers above point to */
+    uint32_t first_skipped;  /* line of the first of them */
+    struct text_check check; /* bytes that are not UTF-8, which tokenizers replace */
+    void **owned;            /* what the pointers above point to */
     size_t n_owned, owned_capacity;
 };
 

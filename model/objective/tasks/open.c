@@ -180,6 +180,7 @@ static int read_file(struct task_samples *s, const struct objective_source *from
     if (dataset_load(from->task, path, &how, &s->set, e) < 0 ||
         check_set(s, from, path, e) < 0 || make_samples(s, from, path, e) < 0)
         return -1;
+    s->check = s->set.check;
     if (!from->held_out)
         dataset_finish(&s->set); /* samples are all that training reads */
     set_sum(s);

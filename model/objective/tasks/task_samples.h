@@ -27,8 +27,9 @@ struct task_samples {
     struct task_label *label;
     uint32_t group; /* sequences of a sample */
     size_t sequences, sequences_capacity, tokens_capacity, labels, labels_capacity;
-    uint32_t cut;  /* sequences that lost tokens to the greatest length */
-    uint32_t lost; /* questions whose answer is not where the file says */
+    uint32_t cut;            /* sequences that lost tokens to the greatest length */
+    uint32_t lost;           /* questions whose answer is not where the file says */
+    struct text_check check; /* bytes of the file that are not UTF-8 */
 };
 
 /* Input of a reader of one format. */

@@ -68,6 +68,10 @@ static void describe(const struct objective_data *d, struct text *to)
         text_add(to, "; %u cut to %u tokens", s->cut, d->length);
     if (s->lost)
         text_add(to, "; %u answers are not where the file says and count as absent", s->lost);
+    char bytes[TEXT_CHECK_BYTES];
+    text_check_report(&s->check, bytes);
+    if (*bytes)
+        text_add(to, "; %s", bytes);
 }
 
 #define COMMON                                                                                 \

@@ -215,16 +215,31 @@ def refuses(toy):
     toy.refused("--layer-decay 1.5", *command, "--layer-decay", 1.5)
     toy.refused("--grid lr=", *command, "--grid", "lr=")
     toy.refused("--grid batch=1.5", *command, "--grid", "batch=1.5")
+    toy.refused("different values each", *command, "--grid", "lr=1e-4,2e-4,0.0001")
     toy.refused("--stride", *command, "--stride", 5)
     toy.refused("--null-threshold: for squad2 alone", *command, "--null-threshold", 1)
     toy.refused("the training data have no such", *arguments("odd", "new", "--task", "text"))
     toy.refused("2 or more are expected", *arguments("flat", "new", "--task", "text"))
     toy.refused("there is one already", *command, "--seeds", 2, "-o", "text")
-    toy.refused("different values each", *command, "--grid", "lr=1e-4,2e-4,0.0001")
     toy.refused("has no head for the task text", "eval", "trained", "--task", "text", "--data", "text")
     toy.refused("--nbest: for questions", "eval", "trained", "--task", "text", "--data", "text", "--nbest", "b")
     toy.refused("one of them is expected", *command, "--json", "--csv")
     toy.refused("--split heldout", "eval", "trained", "--task", "text", "--data", "text", "--split", "heldout")
+
+
+def odd_files(toy):
+    """Labels "1.5" and "none" are classes, also in a dev file that has only numbers. Bytes that are not UTF-8 are reported, for train and dev."""
+    folder = toy.work / "mixed"
+    folder.mkdir()
+    (folder / "train.tsv").write_bytes(b"text\tlabel\nthe caf\xe9\t1.5\nthe dog\tnone\n")
+    (folder / "dev.tsv").write_bytes(b"text\tlabel\nthe cat\t1.5\nthe \xe8\xe9\t1.5\n")
+    made = toy.ok(*arguments("mixed", "run", "--task", "text", "--steps", 1))
+    assert "; 1 byte is not UTF-8 and was replaced, the first one in line 2" in made.stderr, made.stderr
+    assert "mixed/dev.tsv: 2 bytes are not UTF-8 and were replaced, the first one in line 3" in made.stderr, made.stderr
+    assert "accuracy" in evaluate(toy, "mixed", "run", "--task", "text")["metrics"]
+    (folder / "train.tsv").write_text("text\tlabel\nthe cat\t1.5\nthe dog\tnone\n")
+    toy.refused("--data: its samples are not those", *arguments("mixed", "run", "--task", "text", "--steps", 1, "--resume"))
+    toy.remove("run", "mixed")
 
 
 class TaskToy(pretrain_toy.Toy):
@@ -250,5 +265,5 @@ if __name__ == "__main__":
             test(toy)
         return run
 
-    tests = {t.__name__: in_work(t) for t in ((every_task, refuses) if FEW else (every_task, windows, same_bits, several_runs, refuses))}
+    tests = {t.__name__: in_work(t) for t in ((every_task, refuses, odd_files) if FEW else (every_task, windows, same_bits, several_runs, refuses, odd_files))}
     sys.exit(pretrain_toy.run_tests(TaskToy, MASKBERT, tests, ["trained", "odd", "flat", *finetune_toy.TASKS]))

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "tools/maskbert/finetune/assess.h"
+#include <stdio.h>
 #include <stdlib.h>
 
 static uint32_t parts_for(const struct model_config *c, const struct dataset *d)
@@ -28,7 +29,15 @@ static int predict(const struct assess_request *q, struct assessment *j, uint32_
     return r;
 }
 
-/* Labels are numbers where the model's answers are. */
+static void print_check(const struct text_check *c, const char *path)
+{
+    char what[TEXT_CHECK_BYTES];
+    text_check_report(c, what);
+    if (*what)
+        fprintf(stderr, "maskbert: %s: %s\n", path, what);
+}
+
+/* Labels are numbers where the model's answers are, and else classes. */
 static int assess_file(const struct assess_request *q, const char *path, struct assessment *j,
                        struct error *e)
 {
@@ -38,6 +47,8 @@ static int assess_file(const struct assess_request *q, const char *path, struct 
     const bool numbers = q->task->format == TASK_PLAIN && task_kind(&c) == TASK_REGRESSION;
     const struct dataset_options how = {.numbers = numbers, .classes = !numbers};
     int r = dataset_load(q->task, path, &how, &j->set, e);
+    if (r == 0)
+        print_check(&j->set.check, path);
     if (r == 0)
         r = evaluate_check(&c, &j->set, q->model, e);
     if (r == 0)
