@@ -27,10 +27,29 @@ static struct mask *check_shape(struct mask *m, const struct model_config *c, st
     return NULL;
 }
 
+/* The error of a stored mask with fewer tokens than the model has positions. */
+static void explain_length(const char *name, const struct model_config *c, struct error *e)
+{
+    const struct mask_request request = {MASK_REQUEST_DEFAULTS, .name = name};
+    struct error ignored = {0};
+    struct mask *m = mask_load(&request, artifact_read_mask, &ignored);
+    if (m && m->n < c->positions)
+        error_set(
+            e, ERROR_INPUT,
+            "%s: the mask has %u tokens, the model %u positions; `maskbert convert DIR -o "
+            "NEW --positions %u` makes a model with as many",
+            name, m->n, c->positions, m->n);
+    mask_destroy(m);
+}
+
 struct mask *model_mask(const char *name, const struct model_config *c, struct error *e)
 {
-    struct mask_request request = {MASK_REQUEST_DEFAULTS, .name = name, .n = c->positions};
-    return check_shape(mask_load(&request, artifact_read_mask, e), c, e);
+    const struct mask_request request = {MASK_REQUEST_DEFAULTS, .name = name,
+                                         .n = c->positions};
+    struct mask *m = mask_load(&request, artifact_read_mask, e);
+    if (!m)
+        explain_length(name, c, e);
+    return check_shape(m, c, e);
 }
 
 struct mask *model_mask_own(const struct model_config *c, struct error *e)

@@ -173,6 +173,23 @@ static void vectors_of_lines(void **state)
     assert_int_equal(system("head -c 128 long.npy | grep -q \"'shape': (2, 32, 16)\""), 0);
 }
 
+/* A mask array with fewer tokens than positions: the message names both and the command that helps. */
+static void short_masks_are_explained(void **state)
+{
+    (void)state;
+    const char error[] = "short.npy: the mask has 1 tokens, the model 32 positions; `maskbert "
+                         "convert DIR -o NEW "
+                         "--positions 1` makes a model with as many\n";
+    assert_int_equal(system("printf '\\223NUMPY\\1\\0v\\0%-117s\\n\\1' \"{'descr': '|b1', "
+                            "'fortran_order': False, 'shape': (1, 1), }\" > short.npy"),
+                     0);
+    struct outcome o = shell_run(NULL, "convert made -o new --mask short.npy");
+    assert_int_equal(o.code, 2);
+    assert_non_null(strstr(o.err, error));
+    outcome_finish(&o);
+    assert_int_equal(remove("short.npy"), 0);
+}
+
 /* The first two numbers of the only line of x.jsonl, which has `size` of them. */
 static void read_vector(const char *line, size_t size, double ret[2])
 {
@@ -223,6 +240,13 @@ static void masked_words_and_next_sentences(void **state)
     double p = json_real_value(json_object_get(next, "probability"));
     assert_true(p >= 0.5 && p <= 1);
     json_decref(next);
+    assert_int_equal(system("cp -r made named && printf '{\"mask_token\": \"<mask>\"}' > "
+                            "named/tokenizer_config.json && sed -i 's/^\\[MASK\\]$/<mask>/' "
+                            "named/vocab.txt"),
+                     0);
+    struct outcome o = shell_must("printf 'ab [MASK] b\\n' | ", "fill-mask named");
+    assert_string_equal(o.err, "maskbert: no line has a <mask>: nothing to fill\n");
+    outcome_finish(&o);
 }
 
 /* The same words on a device; where there is none, one line says so. */
@@ -285,6 +309,7 @@ int main(int count, char **argument)
     const struct CMUnitTest files[] = {
         cmocka_unit_test(from_text_to_a_model),
         cmocka_unit_test(a_stored_mask_is_looked_at),
+        cmocka_unit_test(short_masks_are_explained),
         cmocka_unit_test(tokenize_prints_a_line_for_each),
         cmocka_unit_test(text_is_utf8),
         cmocka_unit_test(threads_change_nothing),

@@ -47,8 +47,11 @@ static int fill_mask(const struct options *o, struct session *s, struct error *e
     const struct task_runner runner = session_runner(s);
     if (task_fill(&runner, &s->batches, o->top ? o->top : TOP, &gaps, e) < 0)
         return -1;
-    if (!gaps.gaps)
-        fprintf(stderr, "maskbert: no line has a [MASK]: nothing to fill\n");
+    if (!gaps.gaps) {
+        const struct tokenizer *t = s->engine->tokenizer;
+        fprintf(stderr, "maskbert: no line has a %s: nothing to fill\n",
+                t->vocabulary.token[t->mask]);
+    }
     if (o->json)
         print_json(s, &gaps);
     else
