@@ -159,6 +159,8 @@ class ApplyTest(Case):
         for wrong in ([7], [-1], [True], [.5], [], 0, "ab"):
             self.refused("layers", maskc.apply, ours, "dense", layers=wrong)
         self.refused("layers", maskc.apply, ours, None, layers=[0])
+        for wrong in (None, "dense", bits):
+            self.refused("model:", maskc.apply, wrong, ours, kind=TypeError)
 
     def test_attention_to_an_encoder_keeps_its_tokens(self):
         """A mask is of the tokens that attend to each other."""

@@ -40,14 +40,17 @@ static int check_query(struct run_inputs *in, const struct maskc_kernel *k, stru
     bool packed = in->p.packed;
     if (check_number(&in->query, e))
         return -1;
+    const char *layout = packed ? "[T, H, D] with --offsets" : "[B, N, H, D]";
     if (q->rank != (packed ? 3 : 4))
         return error_set(e, ERROR_INPUT, "%s: rank %u, %s is expected", in->query.path, q->rank,
-                         packed ? "[T, H, D] with --offsets" : "[B, N, H, D]");
+                         layout);
     const uint64_t *last = q->shape + q->rank - 2;
     if (last[0] != a->mask->heads || last[1] != a->request.head_dim)
-        return error_set(e, ERROR_INPUT, "%s: %llu heads of dim %llu, the kernel has %u of %u",
+        return error_set(e, ERROR_INPUT,
+                         "%s: %llu heads of dim %llu, the kernel has %u of %u; %s is expected",
                          in->query.path, (unsigned long long)last[0],
-                         (unsigned long long)last[1], a->mask->heads, a->request.head_dim);
+                         (unsigned long long)last[1], a->mask->heads, a->request.head_dim,
+                         layout);
     in->tokens = packed ? q->shape[0] : q->shape[0] * q->shape[1];
     if (packed)
         return in->tokens <= INT32_MAX
