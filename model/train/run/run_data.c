@@ -55,6 +55,11 @@ static int check_data(const struct run *r, const struct model_config *c, struct 
     if (h->vocabulary > c->vocabulary)
         return error_set(e, ERROR_INPUT, "%s: made with %u tokens, the model has %u",
                          r->options.data, h->vocabulary, c->vocabulary);
+    if (r->options.task && r->options.max_length > positions)
+        return error_set(e, ERROR_INPUT,
+                         "--max-length %u: the model has %u positions; --positions %u extends "
+                         "them",
+                         r->options.max_length, positions, r->options.max_length);
     if (h->length > positions)
         return error_set(e, ERROR_INPUT,
                          "%s: samples of %u tokens, the model has %u positions; --positions %u "

@@ -131,7 +131,7 @@ def best_threshold(toy):
     """The threshold that is called best gives what it promises, others no more. The best answer of --nbest is the prediction where
     none is withheld."""
     best = evaluate(toy, "squad2", "run")["best_threshold"]
-    shown = toy.ok("eval", "run", "--task", "squad2", "--data", "squad2").stdout
+    shown = " ".join(toy.ok("eval", "run", "--task", "squad2", "--data", "squad2").stdout.split())
     for word, metric in (("--null-threshold=", "exact_match"), (" at ", "f1")):
         at = best[metric + "_threshold"]
         number = shown.split("best here:")[1].rsplit(word, 1)[1].split(",")[0].strip()
@@ -216,6 +216,7 @@ def refuses(toy):
     toy.refused("--grid lr=", *command, "--grid", "lr=")
     toy.refused("--grid batch=1.5", *command, "--grid", "batch=1.5")
     toy.refused("different values each", *command, "--grid", "lr=1e-4,2e-4,0.0001")
+    toy.refused("--max-length 999: the model has", *command, "--steps", 1, "--max-length", 999)
     toy.refused("--stride", *command, "--stride", 5)
     toy.refused("--null-threshold: for squad2 alone", *command, "--null-threshold", 1)
     toy.refused("the training data have no such", *arguments("odd", "new", "--task", "text"))
