@@ -147,6 +147,8 @@ class ArraysTest(Case):
         import numpy
         self.assertTrue(numpy.array_equal(self.kernel.mask[0], self.bits))
         self.assertTrue(maskc.show(self.kernel)._repr_png_().startswith(b"\x89PNG"))
+        self.assertTrue(repr(maskc.show(self.bits)).startswith("mask: "))
+        self.refused("mask: -n 100 is larger", maskc.show, self.bits, n=100)
 
     def test_orders_and_hops(self):
         import numpy

@@ -233,6 +233,16 @@ def as_argument(mask, n, heads, folder):
     return path
 
 
+def run_for_mask(argument, folder, *words):
+    """The program's output for a mask. An array, which is a file in the folder here, has the name "mask" there and in errors."""
+    def named(text):
+        return text.replace(argument, "mask") if argument.startswith(folder) else text
+    try:
+        return named(run_program(*words, "--", argument))
+    except Error as e:
+        raise Error(e.code, named(e.text)) from None
+
+
 def shape_words(n, heads):
     """Command-line options that give maskc the order."""
     return [word for option, name, value in (("-n", "n", n), ("--heads", "heads", heads)) if value is not None
@@ -261,5 +271,5 @@ def plan(mask, n: int | None = None, heads: int | None = None, *, head_dim: int 
     words += [] if hops is None else ["--hops", str(count_of("hops", hops, least=0))]
     with tempfile.TemporaryDirectory(prefix="maskc-") as folder:
         words += order_words(order, folder)
-        out = run_program("plan", *words, *(["--json"] if json_ else []), "--", as_argument(mask, n, heads, folder))
+        out = run_for_mask(as_argument(mask, n, heads, folder), folder, "plan", *words, *(["--json"] if json_ else []))
     return json.loads(out) if json_ else out

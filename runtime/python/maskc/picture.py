@@ -4,7 +4,7 @@ import struct
 import tempfile
 import zlib
 
-from .kernel import Kernel, as_argument, read_mask, run_program, shape_words
+from .kernel import Kernel, as_argument, read_mask, run_for_mask, shape_words
 
 MOST = 512  # pixels a side
 ON, OFF = (32, 74, 135), (244, 244, 240)
@@ -60,5 +60,6 @@ def show(mask, n: int | None = None, heads: int | None = None) -> Picture:
     words = shape_words(n, heads)
     with tempfile.TemporaryDirectory(prefix="maskc-") as folder:
         argument = as_argument(mask, n, heads, folder)
+        text = run_for_mask(argument, folder, "show", *words)
         bits = read_mask(argument, *words)
-        return Picture(run_program("show", *words, "--", argument), bits.reshape(-1, *bits.shape[-2:]))
+        return Picture(text, bits.reshape(-1, *bits.shape[-2:]))
