@@ -60,9 +60,12 @@ int shards_open(struct shards *list, const char *folder, struct error *e)
         path_exists(folder, "pytorch_model.bin.index.json"))
         return error_set(e, ERROR_INPUT,
                          "%s: pytorch_model.bin is pickle, which can run anything and is never "
-                         "read: python3 -c \"from transformers import AutoModel; m = "
-                         "AutoModel.from_pretrained('%s'); m.save_pretrained('%s', "
-                         "safe_serialization=True)\" makes model.safetensors of it",
+                         "read; this makes model.safetensors of it: python3 -c \"import glob, "
+                         "torch; from safetensors.torch import save_file; w = {}; "
+                         "[w.update(torch.load(f, weights_only=True)) for f in "
+                         "glob.glob('%s/pytorch_model*.bin')]; save_file({k: "
+                         "v.clone().contiguous() for k, v in w.items()}, "
+                         "'%s/model.safetensors')\"",
                          folder, folder, folder);
     return error_set(e, ERROR_INPUT, "%s: no model.safetensors", folder);
 }

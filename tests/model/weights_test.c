@@ -125,7 +125,7 @@ static void shards_are_joined(void **state)
     model_write("pytorch_model.bin", "x", 1);
     assert_int_equal(weights_read(model_folder, &c, &read, &e), -1);
     snprintf(expected, sizeof expected,
-             "%s: pytorch_model.bin is pickle, which can run anything and is never read: ",
+             "%s: pytorch_model.bin is pickle, which can run anything and is never read; ",
              model_folder);
     assert_memory_equal(e.text, expected, strlen(expected));
     model_write_weights(&c, &made, &none, "one.safetensors", 0);

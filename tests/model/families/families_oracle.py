@@ -157,6 +157,17 @@ def check_labels(family, work, **switches):
     report(f"{family} labels of tokens", error, 1e-5)
 
 
+def check_pickle(family, work):
+    """The refusal of pickled weights prints a command that keeps all of them, heads too."""
+    model, folder = make(family, "ForSequenceClassification", work, num_labels=3)
+    before = lines_of("classify", folder, "w1 w2\n")
+    (folder / "model.safetensors").unlink()
+    torch.save(model.float().state_dict(), folder / "pytorch_model.bin")
+    command = re.search(r'python3 -c "(.*)"', run(MASKBERT, "classify", folder, text="w1\n", code=2))[1]
+    subprocess.run([sys.executable, "-c", command], check=True)
+    report(f"{family} weights that were pickled", float(lines_of("classify", folder, "w1 w2\n") != before), 0)
+
+
 def check_choice(family, work):
     model, folder = make(family, "ForMultipleChoice", work)
     with torch.no_grad():
@@ -278,6 +289,7 @@ def check_family(family, work):
         check_words(family, work, switches)
     for switches in f.get("labels", ({},)):
         check_labels(family, work, **switches)
+    check_pickle(family, work)
     if f.get("choice", True):
         check_choice(family, work)
     check_span(family, work)
