@@ -144,27 +144,10 @@ static void event_close(const struct gpu *g, struct gpu_event *event)
 
 /* ---- kernels ---- */
 
-/* A launch of an encoder op or of a kernel of training. */
-struct op_launch {
-    union {
-        struct rows_args rows;
-        struct train_args train;
-    } args;
-    const struct emulated_text *text;
-    const char *entry;
-    struct emulated_grid grid;
-};
-
-static int run_launch(const void *arguments, struct error *e)
-{
-    const struct op_launch *l = arguments;
-    return emulated_run(l->text, l->entry, &l->args, &l->grid, e);
-}
-
-static int submit(struct gpu_stream *s, const struct op_launch *l, struct error *e)
+static int submit(struct gpu_stream *s, const struct emulated_launch *l, struct error *e)
 {
     gpu_stream_count(s);
-    return emulated_submit(s->emulated, &(struct emulated_work){run_launch, l, sizeof *l}, e);
+    return emulated_submit_launch(s->emulated, l, e);
 }
 
 static struct emulated_grid grid_of(uint64_t blocks, uint32_t threads, uint32_t shared)
@@ -176,8 +159,8 @@ static struct emulated_grid grid_of(uint64_t blocks, uint32_t threads, uint32_t 
 static int run_op(const struct gpu *g, struct gpu_stream *s, enum encoder_op op,
                   const struct rows_args *args, uint64_t blocks, struct error *e)
 {
-    const struct op_launch l = {
-        {.rows = *args}, g->ops, encoder_op_entries[op], grid_of(blocks, ROWS_THREADS, 0)};
+    const struct emulated_launch l = {g->ops, encoder_op_entries[op],
+                                      grid_of(blocks, ROWS_THREADS, 0), args, sizeof *args};
     return submit(s, &l, e);
 }
 
@@ -185,10 +168,9 @@ static int run_train(const struct gpu *g, struct gpu_stream *s, enum train_op op
                      const struct train_args *args, struct error *e)
 {
     const uint64_t blocks = train_op_blocks(op, args);
-    const struct op_launch l = {{.train = *args},
-                                g->training,
-                                train_op_entry(op),
-                                grid_of(blocks, TRAIN_THREADS, TRAIN_SHARED)};
+    const struct emulated_launch l = {g->training, train_op_entry(op),
+                                      grid_of(blocks, TRAIN_THREADS, TRAIN_SHARED), args,
+                                      sizeof *args};
     return blocks ? submit(s, &l, e) : 0;
 }
 

@@ -113,33 +113,20 @@ static int load(const struct artifact *a, const struct artifact_target *t, int o
 /* ---- launching ---- */
 
 /* The text copies as many bytes as its longest arguments have. */
-struct phase_launch {
-    union {
-        struct abi_args plain;
-        struct hopper_args hopper;
-    } args;
-    const struct emulated_text *text;
-    const char *entry;
-    struct emulated_grid grid;
+union phase_args {
+    struct abi_args plain;
+    struct hopper_args hopper;
 };
 
-static int run_launch(const void *arguments, struct error *e)
-{
-    const struct phase_launch *l = arguments;
-    return emulated_run(l->text, l->entry, &l->args, &l->grid, e);
-}
-
 static int run_phase(const struct device_code *c, const struct phase *p, uint64_t indices,
-                     struct phase_launch *args, const struct device_launch *l, struct error *e)
+                     const union phase_args *args, const struct device_launch *l,
+                     struct error *e)
 {
-    args->text = c->text;
-    args->entry = p->entry;
-    args->grid = (struct emulated_grid){l->workers, p->threads, p->shared_bytes};
+    const struct emulated_launch launch = {
+        c->text, p->entry, {l->workers, p->threads, p->shared_bytes}, args, sizeof *args};
     if (l->launches && indices)
         ++*l->launches;
-    return indices ? emulated_submit(l->emulated,
-                                     &(struct emulated_work){run_launch, args, sizeof *args}, e)
-                   : 0;
+    return indices ? emulated_submit_launch(l->emulated, &launch, e) : 0;
 }
 
 static int launch_hopper(const struct device_code *c, const struct phase *p,
@@ -147,12 +134,12 @@ static int launch_hopper(const struct device_code *c, const struct phase *p,
 {
     const struct plan_steps *s = c->artifact->plan[c->target->plan].steps;
     struct abi_steps steps[PASSES];
-    struct phase_launch args;
+    union phase_args args;
     for (int k = 0; k < PASSES; k++)
         steps[k] = (struct abi_steps){s[k].work, s[k].groups, s[k].steps, 0, 0};
-    return hopper_fill(c->maps, p, l, steps, &args.args.hopper, e) < 0
+    return hopper_fill(c->maps, p, l, steps, &args.hopper, e) < 0
                ? -1
-               : run_phase(c, p, hopper_indices(&args.args.hopper), &args, l, e);
+               : run_phase(c, p, hopper_indices(&args.hopper), &args, l, e);
 }
 
 static int launch_phase(const struct device_code *c, const struct phase *p,
@@ -160,9 +147,9 @@ static int launch_phase(const struct device_code *c, const struct phase *p,
 {
     if (p->arguments != PHASE_ARGS)
         return launch_hopper(c, p, l, e);
-    struct phase_launch args;
-    args.args.plain = phase_args(p->over, &l->args);
-    return run_phase(c, p, phase_indices(p->over, &args.args.plain), &args, l, e);
+    union phase_args args;
+    args.plain = phase_args(p->over, &l->args);
+    return run_phase(c, p, phase_indices(p->over, &args.plain), &args, l, e);
 }
 
 static int launch(const struct device_code *c, const struct device_launch *l, struct error *e)

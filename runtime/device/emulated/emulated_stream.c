@@ -51,6 +51,35 @@ int emulated_submit(struct emulated_stream *s, const struct emulated_work *w, st
     return 0;
 }
 
+/* ---- launches ---- */
+
+/* A launch in one piece: its arguments follow at ARGS. */
+enum { ARGS = 64 };
+_Static_assert(sizeof(struct emulated_launch) <= ARGS, "the arguments come behind it");
+
+static int run_launch(const void *arguments, struct error *e)
+{
+    const struct emulated_launch *l = arguments;
+    return emulated_run(l->text, l->entry, (const uint8_t *)arguments + ARGS, &l->grid, e);
+}
+
+int emulated_submit_launch(struct emulated_stream *s, const struct emulated_launch *l,
+                           struct error *e)
+{
+    if (!emulated_records(s))
+        return emulated_run(l->text, l->entry, l->args, &l->grid, e);
+    const struct emulated_work w = {run_launch, memory_aligned(ARGS + l->bytes, 1),
+                                    ARGS + l->bytes};
+    uint8_t *own = (uint8_t *)(uintptr_t)w.arguments;
+    memcpy(own, l, sizeof *l);
+    memcpy(own + ARGS, l->args, l->bytes);
+    const int r = emulated_submit(s, &w, e);
+    free(own);
+    return r;
+}
+
+/* ---- recordings ---- */
+
 int emulated_record(struct emulated_stream *s, struct error *e)
 {
     if (s->records)

@@ -3,6 +3,7 @@
    runs it with the arguments that it had. For one thread at a time. */
 #pragma once
 #include "masks/base/error.h"
+#include "runtime/device/emulated/emulated_text.h"
 #include <stdbool.h>
 #include <stddef.h>
 
@@ -20,6 +21,17 @@ struct emulated_work {
 };
 /* A null stream runs it. */
 int emulated_submit(struct emulated_stream *s, const struct emulated_work *w, struct error *e);
+
+/* A launch of emulated_run(), whose arguments a recording copies, too. */
+struct emulated_launch {
+    const struct emulated_text *text;
+    const char *entry;
+    struct emulated_grid grid;
+    const void *args;
+    size_t bytes; /* of the longest arguments of the text */
+};
+int emulated_submit_launch(struct emulated_stream *s, const struct emulated_launch *l,
+                           struct error *e);
 
 /* -1 with *e set if it records already. */
 int emulated_record(struct emulated_stream *s, struct error *e);
