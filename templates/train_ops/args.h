@@ -19,6 +19,9 @@ enum {
         TRAIN_TILE * (TRAIN_TILE + 1) * 4 /* bytes of dynamic shared memory, of every launch */
 };
 
+/* A row of this target or label adds nothing. */
+#define TRAIN_NOWHERE 0xffffffffu
+
 /* Steps of train_update for each element, bit by bit. */
 enum train_update_mode {
     TRAIN_MOVE_MOMENTS = 1,
@@ -65,7 +68,7 @@ struct train_args {
     u32 after;                /* enum rows_after of encoder_ops/args.h */
     u32 adds; /* train_segments: y is added to; train_add: from is left as it is */
     u32 mode; /* train_update: bits; train_reduce: 1: sums of 0 x in place of squares */
-    float eps, weight;
+    float eps;
     /* dropout, by Philox: counter (column / 8, position, sample, site); keep_below 0: none */
     u64 seed;
     u32 site, keep_below;
@@ -73,8 +76,9 @@ struct train_args {
     const u32 *place;                    /* [rows][2]: sample, position */
     u64 count;                           /* elements of an array */
     const u32 *number, *position, *type; /* train_embed: [rows] each */
-    const u32 *begin, *from, *target;    /* train_segments */
-    const u32 *label;                    /* train_cross_entropy: [rows] */
+    const u32 *begin, *from, *target;    /* train_segments; target[s] may be TRAIN_NOWHERE */
+    const u32 *label;                    /* train_cross_entropy: [rows], or TRAIN_NOWHERE */
+    const float *weight;                 /* train_cross_entropy */
     const float *words;
     const float *positions, *types;
     const float *gain, *shift; /* [H] */
@@ -109,7 +113,7 @@ struct train_args {
                           d [rows][columns]
      train_segments       y[target[s]] = (or +=) sum of x[from[k]] over k from begin[s] to begin[s + 1] - 1, x of T or
                           f32, y f32; begin null: of one each; from null: of x[k]; target null: s
-     train_cross_entropy  loss [rows]; y = weight (softmax(x) - onehot(label)), of T, or null; x [rows][columns] f32, may be y
+     train_cross_entropy  loss [rows]; y = *weight (softmax(x) - onehot(label)), of T, or null; x [rows][columns] f32, may be y
      train_labels         y[r][c] = x[r] . words[c] + bias[c], c < columns, all f32
      train_labels_back    y[r] = sum over c < columns of d[r][c] words[c], f32
      train_reduce         part[k]: sum of squares of the k-th TRAIN_PART elements of x [count]

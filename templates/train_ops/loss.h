@@ -27,7 +27,8 @@ ENTRY_OF(train_cross_entropy, TRAIN_THREADS, 1)(ARGS a)
         const u64 at = (u64)r * a.columns;
         const float *x = (const float *)a.x + at;
         const u32 label = a.label[r];
-        const float most = row_largest(x, a.columns), logit = x[label];
+        const u32 counts = label != TRAIN_NOWHERE;
+        const float most = row_largest(x, a.columns), logit = counts ? x[label] : 0;
         float others = 0, before = 0;
         NO_UNROLL
         for (u32 k = THREAD; k < a.columns; k += TRAIN_THREADS) {
@@ -37,7 +38,8 @@ ENTRY_OF(train_cross_entropy, TRAIN_THREADS, 1)(ARGS a)
         others = block_sum(others);
         before = block_sum(
             before); /* all have read the label's logit, which may be overwritten now */
-        const float sum = others + exp_below(logit - most), factor = a.weight / sum;
+        const float sum = others + exp_below(logit - most),
+                    factor = counts ? *a.weight / sum : 0;
         if (THREAD == 0) {
             a.loss[r].most = most;
             a.loss[r].sum = sum;

@@ -182,6 +182,8 @@ ENTRY_OF(train_segments, TRAIN_THREADS, 1)(ARGS a)
     NO_UNROLL
     EACH_ROW(s)
     {
+        if (a.target && a.target[s] == TRAIN_NOWHERE)
+            continue;
         const u64 to = (u64)(a.target ? a.target[s] : s) * HIDDEN;
         const u32 first = a.begin ? a.begin[s] : s, end = a.begin ? a.begin[s + 1] : s + 1;
         struct row sum;

@@ -206,14 +206,18 @@ FAKE(cuMemcpyHtoDAsync_v2, cu_pointer to, const void *from, size_t bytes,
     return stream->capture ? fail(CAPTURE_UNSUPPORTED) : copy(stream, &w);
 }
 
-/* Returns when it is done, as for all memory that is not pinned. */
+/* Returns when it is done if the memory is not pinned. */
 FAKE(cuMemcpyDtoHAsync_v2, void *to, cu_pointer from, size_t bytes, struct cu_stream *stream)
 {
     INSIDE;
     if (stream->capture)
         return fail(CAPTURE_UNSUPPORTED);
+    const struct work w = {
+        .kind = WORK_COPY, .to = to, .from = (const void *)(size_t)from, .bytes = bytes};
+    if (is_pinned(to))
+        return take(stream, &w);
     const int r = run_until(stream, ++stream->given);
-    memcpy(to, (const void *)(size_t)from, bytes);
+    memcpy(to, w.from, bytes);
     return fail(r);
 }
 

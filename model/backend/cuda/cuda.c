@@ -209,6 +209,7 @@ const struct gpu_driver gpu_driver_cuda = {
     .clear = cuda_gpu_clear,
     .send = cuda_gpu_send,
     .fetch = cuda_gpu_fetch,
+    .read = cuda_gpu_read,
     .copy = cuda_gpu_copy,
     .wait = cuda_gpu_wait,
     .is_idle = cuda_gpu_is_idle,

@@ -25,6 +25,8 @@ int cuda_gpu_send(const struct gpu *g, struct gpu_stream *s, void *to, const voi
                   uint64_t bytes, struct error *e);
 int cuda_gpu_fetch(const struct gpu *g, struct gpu_stream *s, void *to, const void *from,
                    uint64_t bytes, struct error *e);
+int cuda_gpu_read(const struct gpu *g, struct gpu_stream *s, void *to, const void *from,
+                  uint64_t bytes, struct error *e);
 int cuda_gpu_copy(const struct gpu *g, struct gpu_stream *s, void *to, const void *from,
                   uint64_t bytes, struct error *e);
 int cuda_gpu_wait(const struct gpu *g, struct gpu_stream *s, struct error *e);

@@ -89,6 +89,18 @@ int cuda_gpu_fetch(const struct gpu *g, struct gpu_stream *s, void *to, const vo
     return cuda_fetch(&g->context, to, from, bytes, s->handle, e);
 }
 
+int cuda_gpu_read(const struct gpu *g, struct gpu_stream *s, void *to, const void *from,
+                  uint64_t bytes, struct error *e)
+{
+    if (!bytes)
+        return 0;
+    if (cuda_enter(&g->context, e) < 0)
+        return -1;
+    int r = CALL(cuMemcpyDtoHAsync_v2, to, (cu_pointer)(uintptr_t)from, bytes, s->handle);
+    cuda_leave();
+    return r;
+}
+
 int cuda_gpu_copy(const struct gpu *g, struct gpu_stream *s, void *to, const void *from,
                   uint64_t bytes, struct error *e)
 {

@@ -224,6 +224,7 @@ const struct gpu_driver gpu_driver_emulated = {
     .clear = clear,
     .send = copy,
     .fetch = copy,
+    .read = copy,
     .copy = copy,
     .wait = wait,
     .is_idle = is_idle,

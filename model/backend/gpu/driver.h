@@ -70,6 +70,9 @@ struct gpu_driver {
     /* Waits for all work submitted to the stream. */
     int (*fetch)(const struct gpu *g, struct gpu_stream *s, void *to, const void *from,
                  uint64_t bytes, struct error *e);
+    /* Does not wait: *to, which is pinned, is written in the stream's order. */
+    int (*read)(const struct gpu *g, struct gpu_stream *s, void *to, const void *from,
+                uint64_t bytes, struct error *e);
     /* Between two places of the device, which do not overlap; in the stream's order. */
     int (*copy)(const struct gpu *g, struct gpu_stream *s, void *to, const void *from,
                 uint64_t bytes, struct error *e);

@@ -10,9 +10,10 @@
 
 /* ---- the pass ---- */
 
-static int run(const void *context, struct error *e)
+static int run(void *context, uint32_t index, struct error *e)
 {
     struct op_batch own = *(const struct op_batch *)context;
+    (void)index;
     const struct layer_tape layer = gpu_layer(&own);
     const struct tape tape = {.layer = &layer,
                               .last = layer.hidden,
@@ -22,13 +23,24 @@ static int run(const void *context, struct error *e)
     return graph_forward(&graph, e);
 }
 
-/* Runs the steps one by one if somebody watches or measures, else by a recording. */
-static int run_or_replay(const struct op_batch *p, struct error *e)
+/* Replays the recording of this size of batch, if there was such a batch before and it can be recorded. */
+static int run_or_replay(struct op_batch *p, struct error *e)
 {
-    const struct gpu_replayable all = {run, p, p->size};
-    return !p->driver->rounds_up || p->workspace->watch || p->seconds
-               ? run(p, e)
-               : gpu_run_or_replay(p->memory, &all, e);
+    struct backend_workspace *m = p->memory;
+    const struct segment all = {
+        gpu_recordings_find(m->state, &m->recordings, &p->size, sizeof p->size), 0, run, p};
+    struct error ignored;
+    const struct recording *recording =
+        all.of->repeats ? gpu_recording_of(m->state, &m->stream, &all, &ignored) : NULL;
+    return recording ? p->driver->replay(m->state->gpu, &m->stream, recording, e)
+                     : run(p, 0, e);
+}
+
+/* The steps run one by one if a caller watches or measures them. */
+static int run_steps(struct op_batch *p, struct error *e)
+{
+    return !p->driver->rounds_up || p->workspace->watch || p->seconds ? run(p, 0, e)
+                                                                      : run_or_replay(p, e);
 }
 
 /* ---- before and after it ---- */
@@ -104,7 +116,7 @@ static void stage(const struct op_batch *p)
         begin[s] = (uint32_t)p->workspace->offsets[s < n ? s : n];
 }
 
-static int run_batch(const struct op_batch *p, struct error *e)
+static int run_batch(struct op_batch *p, struct error *e)
 {
     struct gpu *gpu = p->c->state->gpu;
     struct backend_workspace *m = p->memory;
@@ -112,7 +124,7 @@ static int run_batch(const struct op_batch *p, struct error *e)
     if (p->driver->send(gpu, &m->stream, m->buffer[BUFFER_INPUT], m->staging,
                         input_words(p) * sizeof(uint32_t), e) < 0)
         return -1;
-    int r = run_or_replay(p, e);
+    int r = run_steps(p, e);
     /* The next batch writes to the staging memory: nobody may read it then. */
     return p->driver->wait(gpu, &m->stream, r < 0 ? &ignored : e) < 0 ? -1 : r;
 }

@@ -11,6 +11,7 @@ struct gpu_packs {
     pthread_mutex_t lock;
     struct train_pack *waiting;
     uint32_t count, capacity;
+    struct recordings *recorded; /* by these lists; null: none yet */
 };
 
 struct backend_state {
@@ -27,13 +28,17 @@ struct backend_state {
     struct gpu_stream beside; /* of other libraries, once beside_open: runs during a pass */
     bool beside_open;
     struct gpu_optimizer *optimizer; /* null: before the first step */
-    char *no_graphs; /* why passes of training are not recorded any more; null: they are */
+    bool
+        records; /* the last pass of training was recorded or replayed, or may be when it comes again */
+    char *no_graphs; /* why training is not recorded any more; null: it may be */
 };
 
 /* Training over a driver (gpu/train/). */
 extern const struct training_backend gpu_training;
 void gpu_packs_finish(struct backend_state *s);
 void gpu_optimizer_finish(struct backend_state *s);
+/* Nothing is recorded any more, as a recording failed. */
+void gpu_give_up_graphs(struct backend_state *s, const struct error *why);
 
 /* ---- memory.c ---- */
 

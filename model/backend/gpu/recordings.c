@@ -1,64 +1,89 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Recordings of forward passes. A workspace keeps the last few sizes of batches. A batch that cannot be recorded runs as it
-   is. */
-#include "model/backend/gpu/workspace.h"
+#include "model/backend/gpu/recordings.h"
+#include "masks/base/memory.h"
+#include <stdlib.h>
 #include <string.h>
 
-static void forget(struct backend_workspace *m, struct recorded *r)
+/* ---- keeping ---- */
+
+static void forget(const struct backend_state *s, struct recorded *r, uint32_t segments)
 {
-    if (r->recording)
-        m->state->driver->forget(m->state->gpu, r->recording);
-    r->recording = NULL;
+    for (uint32_t k = 0; k < segments; k++)
+        if (r->segment[k])
+            s->driver->forget(s->gpu, r->segment[k]);
+    free(r->segment);
+    free(r->key);
+    *r = (struct recorded){0};
 }
 
-void gpu_forget_all(struct backend_workspace *m)
+void gpu_recordings_forget(const struct backend_state *s, struct recordings *all)
 {
-    for (uint32_t k = 0; k < m->n_recorded; k++)
-        forget(m, &m->recorded[k]);
-    m->n_recorded = m->next = 0;
+    for (uint32_t k = 0; k < all->count; k++)
+        forget(s, &all->each[k], all->segments);
+    all->count = all->next = 0;
 }
 
-static struct recorded *find(struct backend_workspace *m, const struct batch_size *size)
+static struct recorded *find(struct recordings *all, const void *key, size_t bytes)
 {
-    for (uint32_t k = 0; k < m->n_recorded; k++)
-        if (!memcmp(&m->recorded[k].size, size, sizeof *size))
-            return &m->recorded[k];
+    for (uint32_t k = 0; k < all->count; k++) {
+        struct recorded *r = &all->each[k];
+        if (r->key_bytes == bytes && !memcmp(r->key, key, bytes))
+            return r;
+    }
     return NULL;
 }
 
-/* A place for this size. Where all are taken the oldest one gives way. */
-static void remember(struct backend_workspace *m, const struct batch_size *size)
+/* A place for this key. If all are used, the oldest one is forgotten. */
+static struct recorded *remember(const struct backend_state *s, struct recordings *all,
+                                 const void *key, size_t bytes)
 {
-    struct recorded *to = &m->recorded[m->next];
-    if (m->next < m->n_recorded)
-        forget(m, to);
-    *to = (struct recorded){.size = *size};
-    m->n_recorded += m->n_recorded < MOST_RECORDINGS;
-    m->next = (m->next + 1) % MOST_RECORDINGS;
+    struct recorded *ret = &all->each[all->next];
+    if (all->next < all->count)
+        forget(s, ret, all->segments);
+    *ret = (struct recorded){.key = memory_copy(key, bytes),
+                             .key_bytes = bytes,
+                             .segment = memory_new(all->segments, sizeof(struct recording *))};
+    all->count += all->count < RECORDINGS_MOST;
+    all->next = (all->next + 1) % RECORDINGS_MOST;
+    return ret;
 }
 
-static int record(struct backend_workspace *m, const struct gpu_replayable *batch,
-                  struct recorded *to, struct error *e)
+struct recorded *gpu_recordings_find(const struct backend_state *s, struct recordings *all,
+                                     const void *key, size_t bytes)
 {
-    const struct backend_state *s = m->state;
-    struct error ignored;
-    if (s->driver->record(s->gpu, &m->stream, e) < 0)
-        return -1;
-    int r = batch->run(batch->context, e);
-    to->recording = s->driver->record_end(s->gpu, &m->stream, r < 0 ? &ignored : e);
-    return r < 0 || !to->recording ? -1 : 0;
+    struct recorded *ret = find(all, key, bytes);
+    if (!ret)
+        return remember(s, all, key, bytes);
+    ret->repeats = true;
+    return ret;
 }
 
-int gpu_run_or_replay(struct backend_workspace *m, const struct gpu_replayable *batch,
-                      struct error *e)
+/* ---- recording ---- */
+
+static struct recording *record(const struct backend_state *s, struct gpu_stream *stream,
+                                const struct segment *part, struct error *e)
 {
-    struct recorded *r = find(m, &batch->size);
     struct error ignored;
-    if (!r) {
-        remember(m, &batch->size);
-        return batch->run(batch->context, e);
+    if (s->driver->record(s->gpu, stream, e) < 0)
+        return NULL;
+    const int r = part->run(part->context, part->index, e);
+    struct recording *ret = s->driver->record_end(s->gpu, stream, r < 0 ? &ignored : e);
+    if (r == 0)
+        return ret;
+    if (ret)
+        s->driver->forget(s->gpu, ret);
+    return NULL;
+}
+
+const struct recording *gpu_recording_of(const struct backend_state *s,
+                                         struct gpu_stream *stream, const struct segment *part,
+                                         struct error *e)
+{
+    struct recording **to = &part->of->segment[part->index];
+    const uint64_t before = stream->launches;
+    if (!*to) {
+        *to = record(s, stream, part, e);
+        stream->launches = before;
     }
-    if (!r->recording && record(m, batch, r, &ignored) < 0)
-        return batch->run(batch->context, e);
-    return m->state->driver->replay(m->state->gpu, &m->stream, r->recording, e);
+    return *to;
 }

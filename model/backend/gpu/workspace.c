@@ -10,6 +10,7 @@ struct backend_workspace *gpu_workspace_of(const struct engine *g, struct engine
     if (!w->memory) {
         w->memory = memory_new(1, sizeof *w->memory);
         w->memory->state = s;
+        w->memory->recordings.segments = 1;
     }
     if (!w->memory->open && s->driver->stream_open(s->gpu, true, &w->memory->stream, e) < 0)
         return NULL;
@@ -52,7 +53,7 @@ int gpu_grow(struct backend_workspace *m, enum gpu_buffer which, uint64_t bytes,
     if (m->bytes[which] >= bytes)
         return 0;
     if (which <= BUFFER_ATTENTION)
-        gpu_forget_all(m);
+        gpu_recordings_forget(m->state, &m->recordings);
     if (d->wait(gpu, &m->stream, e) < 0)
         return -1;
     gpu_release(m->state, m->buffer[which]);
@@ -77,7 +78,7 @@ static void close_stream(struct backend_workspace *m)
     struct gpu *gpu = m->state->gpu;
     struct error ignored;
     d->wait(gpu, &m->stream, &ignored);
-    gpu_forget_all(m);
+    gpu_recordings_forget(m->state, &m->recordings);
     for (int k = 0; k < BUFFER_COUNT; k++)
         gpu_release(m->state, m->buffer[k]);
     d->stream_close(gpu, &m->stream);

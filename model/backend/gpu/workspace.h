@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Inside the passes on a driver: a workspace's memory on the device, its stream and its recordings. */
 #pragma once
-#include "model/backend/gpu/gpu.h"
+#include "model/backend/gpu/recordings.h"
 #include "model/engine/encoder.h"
 
 enum gpu_buffer {
@@ -27,13 +27,6 @@ struct batch_size {
     uint32_t tokens, sequences, longest;
 };
 
-enum { MOST_RECORDINGS = 32 };
-
-struct recorded {
-    struct batch_size size;
-    struct recording *recording; /* null: of a size seen once */
-};
-
 struct backend_workspace {
     const struct backend_state *state;
     struct gpu_stream stream;
@@ -43,8 +36,7 @@ struct backend_workspace {
     uint32_t tokens;   /* of the last batch, rounded up: its offsets follow 3 * tokens words */
     uint32_t *staging; /* the host's side of BUFFER_INPUT */
     uint64_t staging_bytes;
-    struct recorded recorded[MOST_RECORDINGS];
-    uint32_t n_recorded, next; /* next: the one that is replaced when all are taken */
+    struct recordings recordings; /* by struct batch_size */
 };
 
 /* The workspace's, its stream open. Null with *e set. */
@@ -63,16 +55,3 @@ int gpu_run_op(struct backend_workspace *m, enum encoder_op op, const struct row
 /* y = after(x W^T + b), in one go where the driver can. */
 int gpu_run_product(struct backend_workspace *m, const struct linear *l, uint32_t rows,
                     const void *x, void *y, struct error *e);
-
-/* ---- recordings.c ---- */
-
-void gpu_forget_all(struct backend_workspace *m);
-/* The launches of a batch, which depend on its size only. */
-struct gpu_replayable {
-    int (*run)(const void *context, struct error *e);
-    const void *context;
-    struct batch_size size;
-};
-/* Runs the first batch of a size, records the second and replays that recording for all others. */
-int gpu_run_or_replay(struct backend_workspace *m, const struct gpu_replayable *batch,
-                      struct error *e);

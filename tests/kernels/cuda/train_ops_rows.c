@@ -183,24 +183,28 @@ void train_sums_columns(const struct bench *b, uint32_t columns)
 
 void train_adds_segments(const struct bench *b)
 {
-    static const uint32_t lists[] = {0, 2, 3, 9,                /* begin */
-                                     4, 8, 1, 0, 2, 3, 5, 6, 7, /* from */
-                                     5, 0, 2};                  /* target */
+    static const uint32_t lists[] = {0,  2, 3, 9,
+                                     11, /* begin */
+                                     4,  8, 1, 0,
+                                     2,  3, 5, 6,
+                                     7,  1, 2,                 /* from */
+                                     5,  0, 2, TRAIN_NOWHERE}; /* target */
+    enum { SEGMENTS = 4, FROM = SEGMENTS + 1, TARGET = FROM + 11 };
     const uint32_t n = b->s.hidden;
     uint32_t *list = memory_copy(lists, sizeof lists);
     struct matrix x = matrix_new(9 * n, true, 0), y = matrix_new(6 * n, true, 0);
     double *truth = memory_copy(y.value, 6 * n * sizeof *truth);
     bench_lend(list, sizeof lists);
-    for (uint32_t s = 0; s < 3; s++)
+    for (uint32_t s = 0; s < SEGMENTS - 1; s++)
         for (uint32_t k = list[s]; k < list[s + 1]; k++)
             for (uint32_t i = 0; i < n; i++)
-                truth[list[13 + s] * n + i] += x.value[list[4 + k] * n + i];
-    const struct train_args a = {.rows = 3,
+                truth[list[TARGET + s] * n + i] += x.value[list[FROM + k] * n + i];
+    const struct train_args a = {.rows = SEGMENTS,
                                  .wide = 1,
                                  .adds = 1,
                                  .begin = list,
-                                 .from = list + 4,
-                                 .target = list + 13,
+                                 .from = list + FROM,
+                                 .target = list + TARGET,
                                  .x = x.bytes,
                                  .y = y.bytes};
     bench_train(b, "train_segments", &a);

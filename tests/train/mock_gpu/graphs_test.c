@@ -8,7 +8,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { LAYERS = 2, SEGMENTS = 1 + LAYERS };
+/* Segments of the encoder; of heads: the words, the labels forward and back. */
+enum { LAYERS = 2, SEGMENTS = 2 + LAYERS, HEADS = 3 };
 
 static struct training_use use_of(const struct train_subject *s)
 {
@@ -26,10 +27,14 @@ struct pass {
     bool words_only;
     enum recompute recompute;
     uint32_t added; /* to each token id */
+    uint32_t words; /* the first so many are masked; 0: those of the batch */
+    double weight;  /* of the words; 0: the usual one */
 };
 
-/* The last group of passes has the key of the first. */
+/* The last passes have the keys of the first. Most memory is needed at the beginning: later growth would forget graphs. */
 static const struct pass passes[] = {
+    {0, 3, 1, .1, .1, .words = 20},
+    {0, 3, 1, .1, .1, .words = 18, .weight = 0.3},
     {0, 3, 1, .1, .1},
     {0, 3, 1, .1, .1, .added = 1},
     {0, 3, 1, .1, .1, .added = 2, .shakes = true},
@@ -47,6 +52,7 @@ static const struct pass passes[] = {
     {0, 3, 1, .1, .1, .recompute = RECOMPUTE_LAYER, .added = 1},
     {0, 3, 1, .1, .1, .loss_only = true},
     {0, 3, 1, .1, .1, .loss_only = true, .added = 1},
+    {0, 3, 1, .1, .1, .words = 3},
     {0, 3, 1, .1, .1, .shakes = true, .added = 2},
 };
 enum { PASSES = sizeof passes / sizeof *passes };
@@ -55,7 +61,7 @@ enum { PASSES = sizeof passes / sizeof *passes };
 struct part {
     struct train_batch batch;
     int32_t offsets[SEQUENCES + 1];
-    uint32_t rows[ROWS], ids[SEQUENCES][POSITIONS];
+    uint32_t rows[ROWS], ids[SEQUENCES][POSITIONS], masked[MASKED];
     struct sequence list[SEQUENCES];
 };
 
@@ -71,6 +77,13 @@ static void slice(struct train_subject *s, const struct pass *p, struct part *pa
         }
     }
     part->batch.list = part->list;
+    struct train_target *words = &part->batch.target[SUBJECT_WORDS];
+    for (uint32_t k = 0; k < p->words; k++)
+        part->masked[k] = k;
+    if (p->words) {
+        words->count = p->words;
+        words->row = part->masked;
+    }
     if (p->words_only)
         part->batch.target[SUBJECT_NEXT].count = 0;
 }
@@ -88,6 +101,8 @@ static int run_pass(struct train_subject *s, const struct pass *p, bool graphs,
     r.loss_only = p->loss_only;
     r.recompute = p->recompute;
     r.no_graphs = !graphs;
+    if (p->weight > 0)
+        r.weight[SUBJECT_WORDS] = p->weight;
     if (p->shakes) {
         state_shake(s->state);
         if (engine_repack(s->engine, e) < 0)
@@ -127,8 +142,9 @@ static void graphs_change_no_bit(void **unused)
     run_passes(false, truth, expected);
     assert_int_equal(device_fake->captures + device_fake->replays, 0);
     run_passes(true, loss, got);
-    /* Seven keys are seen at least twice, one of them only forward. */
-    assert_int_equal(device_fake->captures, 6 * SEGMENTS + 1);
+    /* Seven keys of the encoder are seen at least twice, one of them only forward. Heads have one key more for many words, and one
+       less where both times of a key have other targets. Weights are packed twice. */
+    assert_int_equal(device_fake->captures, 6 * SEGMENTS + 1 + 6 * HEADS + 2 + 1);
     for (uint32_t k = 0; k < PASSES; k++) {
         if (memcmp(expected[k], got[k], count * sizeof **got))
             fail_msg("pass %u has other gradients", k);
@@ -152,7 +168,7 @@ static void old_passes_give_way(void **unused)
         for (int twice = 0; twice < 2; twice++)
             if (run_pass(&s, &(struct pass){0, 3, seed}, true, &loss, &e) < 0)
                 fail_msg("%s", e.text);
-    assert_int_equal(device_fake->graphs, 32 * SEGMENTS);
+    assert_int_equal(device_fake->graphs, 32 * (SEGMENTS + HEADS));
     /* A larger batch moves all memory. */
     if (run_pass(&s, &(struct pass){0, SEQUENCES, 1}, true, &loss, &e) < 0)
         fail_msg("%s", e.text);

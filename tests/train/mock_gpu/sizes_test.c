@@ -118,17 +118,18 @@ static const struct lengths lengths[] = {
     {{40, 40}},     /* 80 rows */
     {{40, 12, 12}}, /* 3 sequences */
     {{60, 4}},      /* 64 of the longest */
-    {{38, 20}},     /* padded to 64 rows in 3 sequences */
-    {{33, 17, 14}}, /* so is this */
+    {{38, 20}},     /* padded to 64 rows in 3 sequences, with two labels */
+    {{33, 17, 14}}, /* so is this, with three */
 };
-enum { CASES = sizeof lengths / sizeof *lengths, KEYS = 4, SEGMENTS = 2 };
+enum { LAYERS = 1, HEADS = 3, SEGMENTS = 2 + LAYERS + HEADS };
+enum { CASES = sizeof lengths / sizeof *lengths, KEYS = 4 };
 
 static void sizes_have_their_own_recordings(void **unused)
 {
     struct train_subject s;
     float *truth[CASES];
     (void)unused;
-    mock_gpu_subject(&s, SEGMENTS - 1, ELEMENT_F32);
+    mock_gpu_subject(&s, LAYERS, ELEMENT_F32);
     for (uint32_t k = 0; k < CASES; k++)
         truth[k] = run(&s, &lengths[k], false, false);
     device_fake->captures = device_fake->replays = 0;
@@ -140,7 +141,7 @@ static void sizes_have_their_own_recordings(void **unused)
             free(got);
         }
     assert_int_equal(device_fake->captures, KEYS * SEGMENTS);
-    assert_int_equal(device_fake->replays, (KEYS + CASES) * SEGMENTS);
+    assert_int_equal(device_fake->replays, (KEYS + CASES) * SEGMENTS - HEADS);
     for (uint32_t k = 0; k < CASES; k++)
         free(truth[k]);
     subject_end(&s);
@@ -151,7 +152,7 @@ static void larger_stages_forget_recordings(void **unused)
 {
     struct train_subject s;
     (void)unused;
-    mock_gpu_subject(&s, SEGMENTS - 1, ELEMENT_F32);
+    mock_gpu_subject(&s, LAYERS, ELEMENT_F32);
     float *truth = run(&s, &lengths[0], false, false);
     for (int turn = 0; turn < 4; turn++) {
         float *got = run(&s, &lengths[0], true, false);

@@ -25,7 +25,7 @@ struct recorder {
     const struct trainer *trainer;
     struct recorded_sum sum[MOST_SUMS];
     uint32_t begun, ended,
-        early; /* early: sums that began before the embeddings' way back, of more than 10 launches */
+        early; /* early: sums that began before the embeddings' way back was submitted */
 };
 
 static uint64_t launches(const struct trainer *t)
@@ -71,7 +71,7 @@ static int end_sums(const struct comm *c, int result, struct error *e)
         float *now = memory_new(s->count, sizeof *now);
         state_read(r->trainer->state, s->x, s->count, now);
         assert_memory_equal(s->values, now, s->count * sizeof *now);
-        r->early += s->launches + 10 < launches(r->trainer);
+        r->early += s->launches < launches(r->trainer);
         free(now);
         free(s->values);
     }

@@ -14,9 +14,14 @@ struct labels {
     const struct target_form *form;
     const struct staged_target *staged;
     double target_weight;
+    uint32_t rows;  /* with those that are added */
     uint32_t count; /* labels */
-    struct target_loss *loss;
 };
+
+static uint64_t logits_of(const struct labels *n)
+{
+    return (uint64_t)n->rows * n->count;
+}
 
 static float *gradient(const struct labels *n, enum parameter_id id)
 {
@@ -34,10 +39,8 @@ static int drop(const struct labels *n, uint32_t site, bool drops, float *x, voi
                 struct error *e)
 {
     const struct op_batch *p = n->p;
-    struct train_args args = {.rows = n->target->count,
-                              .wide_y = x == y || p->g->dtype == ELEMENT_F32,
-                              .d = x,
-                              .y = y};
+    struct train_args args = {
+        .rows = n->rows, .wide_y = x == y || p->g->dtype == ELEMENT_F32, .d = x, .y = y};
     gpu_train_drop_with(p, site, drops && !p->request->loss_only ? p->request->head_dropout : 0,
                         &args);
     args.place = p->staged + n->staged->place;
@@ -60,7 +63,7 @@ static int pool(const struct labels *n, struct error *e)
 {
     const struct op_batch *p = n->p;
     const struct label_arrays *a = &p->labels;
-    const uint32_t rows = n->target->count;
+    const uint32_t rows = n->rows;
     struct linear pooler = p->c->pooler;
     const struct rows_args after = {.rows = rows,
                                     .columns = pooler.shape.out,
@@ -82,7 +85,7 @@ static int pool_back(const struct labels *n, struct error *e)
 {
     const struct op_batch *p = n->p;
     const struct label_arrays *a = &p->labels;
-    const uint32_t rows = n->target->count, h = p->g->config.hidden;
+    const uint32_t rows = n->rows, h = p->g->config.hidden;
     const struct train_args back = {.rows = rows,
                                     .columns = h,
                                     .wide = 1,
@@ -117,7 +120,7 @@ static int pool_back(const struct labels *n, struct error *e)
 static int read_rows(const struct labels *n, struct error *e)
 {
     const struct op_batch *p = n->p;
-    const struct train_args args = {.rows = n->target->count,
+    const struct train_args args = {.rows = n->rows,
                                     .wide = p->g->dtype == ELEMENT_F32,
                                     .from = p->staged + n->staged->row,
                                     .x = p->tape.last,
@@ -131,7 +134,7 @@ static int read_rows(const struct labels *n, struct error *e)
 static int find_logits(const struct labels *n, struct error *e)
 {
     const struct label_arrays *a = &n->p->labels;
-    const struct train_args args = {.rows = n->target->count,
+    const struct train_args args = {.rows = n->rows,
                                     .columns = n->count,
                                     .words = value(n, n->form->weight),
                                     .bias = value(n, n->form->bias),
@@ -140,9 +143,10 @@ static int find_logits(const struct labels *n, struct error *e)
     return gpu_train_run(n->p, TRAIN_OP_LABELS, &args, e);
 }
 
-/* The logits become their gradient, and *bias gets the sums of that: in double, as a softmax over rows does not see the
-   bias, and an optimiser would make steps out of rounding. */
-static void take_loss(const struct labels *n, float *logits, float *bias)
+/* The logits become their gradient, 0 in the added rows, and *bias gets the sums of that: in double, as a softmax over rows does
+   not see the bias, and an optimiser would make steps out of rounding. */
+static void take_loss(const struct labels *n, struct target_loss *loss, float *logits,
+                      float *bias)
 {
     const uint64_t all = (uint64_t)n->target->count * n->count;
     double *own = memory_new(all, sizeof *own);
@@ -150,43 +154,23 @@ static void take_loss(const struct labels *n, float *logits, float *bias)
                                    own};
     for (uint64_t k = 0; k < all; k++)
         own[k] = (double)logits[k];
-    label_losses(&l, n->loss);
+    label_losses(&l, loss);
+    for (uint64_t k = 0; k < logits_of(n); k++)
+        logits[k] = k < all ? (float)own[k] : 0;
     for (uint32_t c = 0; c < n->count; c++) {
         double sum = 0;
-        for (uint64_t k = c; k < all; k += n->count) {
+        for (uint64_t k = c; k < all; k += n->count)
             sum += own[k];
-            logits[k] = (float)own[k];
-        }
         bias[c] = (float)sum;
     }
     free(own);
-}
-
-/* The host's part. host: [rows, labels] of logits, then [labels]. */
-static int find_loss(const struct labels *n, float *host, struct error *e)
-{
-    const struct backend_state *s = n->p->state;
-    struct gpu_stream *stream = &n->p->state->stream;
-    const struct label_arrays *a = &n->p->labels;
-    const uint64_t all = (uint64_t)n->target->count * n->count;
-    if (find_logits(n, e) < 0 ||
-        s->driver->fetch(s->gpu, stream, host, a->logits, all * sizeof *host, e) < 0)
-        return -1;
-    take_loss(n, host, host + all);
-    if (n->p->request->loss_only)
-        return 0;
-    return s->driver->send(s->gpu, stream, a->logits, host, all * sizeof *host, e) < 0 ||
-                   s->driver->send(s->gpu, stream, a->bias, host + all, n->count * sizeof *host,
-                                   e) < 0
-               ? -1
-               : s->driver->wait(s->gpu, stream, e);
 }
 
 static int linear_back(const struct labels *n, struct error *e)
 {
     const struct op_batch *p = n->p;
     const struct label_arrays *a = &p->labels;
-    const uint32_t rows = n->target->count, h = p->g->config.hidden;
+    const uint32_t rows = n->rows, h = p->g->config.hidden;
     const struct weight_gradient weight = {h,
                                            n->count,
                                            rows,
@@ -199,7 +183,7 @@ static int linear_back(const struct labels *n, struct error *e)
                                            h};
     const struct train_args bias = {.count = n->count,
                                     .adds = 1,
-                                    .x = a->bias,
+                                    .x = a->logits + logits_of(n),
                                     .y = gradient(n, n->form->bias)},
                             back = {.rows = rows,
                                     .columns = n->count,
@@ -215,7 +199,7 @@ static int linear_back(const struct labels *n, struct error *e)
 static int back(const struct labels *n, struct error *e)
 {
     const struct op_batch *p = n->p;
-    const struct train_args scatter = {.rows = n->target->count,
+    const struct train_args scatter = {.rows = n->rows,
                                        .wide = 1,
                                        .adds = 1,
                                        .target = p->staged + n->staged->row,
@@ -227,19 +211,62 @@ static int back(const struct labels *n, struct error *e)
     return gpu_train_run(p, TRAIN_OP_SEGMENTS, &scatter, e);
 }
 
-int gpu_train_labels(struct op_batch *p, uint32_t target, struct batch_loss *loss,
-                     struct error *e)
+/* ---- the target ---- */
+
+static struct labels labels_of(struct op_batch *p, uint32_t target)
 {
     const struct train_target *t = &p->request->batch->target[target];
-    const struct labels n = {.p = p,
-                             .target = t,
-                             .form = target_form(t->head),
-                             .staged = &p->inputs.target[target],
-                             .target_weight = p->request->weight[target],
-                             .count = target_labels(&p->g->config, t->head),
-                             .loss = &loss->target[target]};
-    float *host = memory_new((t->count + (size_t)1) * n.count, sizeof *host);
-    int r = read_rows(&n, e) < 0 ? -1 : find_loss(&n, host, e);
-    free(host);
-    return r < 0 || p->request->loss_only ? r : back(&n, e);
+    return (struct labels){.p = p,
+                           .target = t,
+                           .form = target_form(t->head),
+                           .staged = &p->inputs.target[target],
+                           .target_weight = p->request->weight[target],
+                           .rows = gpu_train_target_rows(t),
+                           .count = target_labels(&p->g->config, t->head)};
+}
+
+static int run_forward(void *context, uint32_t index, struct error *e)
+{
+    const struct labels n = labels_of(context, index / HEAD_SEGMENTS);
+    return read_rows(&n, e) < 0 ? -1 : find_logits(&n, e);
+}
+
+static int run_back(void *context, uint32_t index, struct error *e)
+{
+    const struct labels n = labels_of(context, index / HEAD_SEGMENTS);
+    return back(&n, e) < 0 ? -1 : gpu_train_end_sums(context, e);
+}
+
+/* There is room for the sums of the gradient behind the logits. */
+int gpu_train_labels(struct op_batch *p, uint32_t target, struct error *e)
+{
+    const struct labels n = labels_of(p, target);
+    const struct train_segment forward = {true, target * HEAD_SEGMENTS, run_forward};
+    return gpu_train_segment(p, &forward, e) < 0
+               ? -1
+               : gpu_train_read(p, &p->memory->logits, p->labels.logits,
+                                (logits_of(&n) + n.count) * sizeof(float), e);
+}
+
+/* The next copy to the pinned memory comes after these from it. */
+static int send_gradient(const struct labels *n, const float *host, struct error *e)
+{
+    const struct backend_state *s = n->p->state;
+    struct gpu_stream *stream = &n->p->state->stream;
+    return s->driver->send(s->gpu, stream, n->p->labels.logits, host,
+                           (logits_of(n) + n->count) * sizeof *host, e);
+}
+
+int gpu_train_end_labels(struct op_batch *p, uint32_t target, struct batch_loss *loss,
+                         struct error *e)
+{
+    const struct labels n = labels_of(p, target);
+    const struct train_segment way_back = {true, target * HEAD_SEGMENTS + 1, run_back};
+    if (gpu_train_reach(p, &p->memory->logits, e) < 0)
+        return -1;
+    float *host = p->memory->logits.host;
+    take_loss(&n, &loss->target[target], host, host + logits_of(&n));
+    if (p->request->loss_only)
+        return 0;
+    return send_gradient(&n, host, e) < 0 ? -1 : gpu_train_segment(p, &way_back, e);
 }

@@ -101,8 +101,7 @@ static void lay_out_labels(struct op_batch *p, struct arena *a)
     struct label_arrays *l = &p->labels;
     l->x = take_f32(a, s->labels * h);
     l->dx = take_f32(a, s->labels * h);
-    l->logits = take_f32(a, s->labels * labels);
-    l->bias = take_f32(a, labels);
+    l->logits = take_f32(a, (s->labels + UINT64_C(1)) * labels);
     l->gathered = take(p, a, s->pooled * h);
     l->d_pre = take(p, a, s->pooled * h);
     l->pre = take_f32(a, s->pooled * h);
@@ -117,8 +116,8 @@ static void lay_out_attention(struct op_batch *p, struct arena *a)
     p->attention = arena_take(a, p->attention_bytes);
 }
 
-/* What depends on the sizes of targets comes last: recorded launches use only what lies before it, and the beginning of the
-   partial sums. */
+/* What depends on the sizes of targets comes last: recorded launches of the encoder use only what lies before it, and the
+   beginning of the partial sums. */
 void gpu_train_lay_out(struct op_batch *p, struct arena *a)
 {
     const uint32_t chunk = p->sizes.words < WORDS_CHUNK ? p->sizes.words : WORDS_CHUNK;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Packs arrays into weights for the products. After a step of the optimiser, packings wait in a list and run TRAIN_PACKS in a
-   launch. */
+   launch, or all of them in one graph. */
 #include "masks/base/memory.h"
 #include "model/backend/gpu/train/train.h"
 #include <stdlib.h>
@@ -36,13 +36,60 @@ static int put(const struct packing *k, const struct train_pack *p, struct error
     return 0;
 }
 
+/* ---- what waits ---- */
+
+/* Any order gives the same weights, but recordings need one. */
+static int compare_packs(const void *a, const void *b)
+{
+    const uintptr_t first = (uintptr_t)((const struct train_pack *)a)->y,
+                    second = (uintptr_t)((const struct train_pack *)b)->y;
+    return (first > second) - (first < second);
+}
+
+static int run_waiting(void *state, uint32_t index, struct error *e)
+{
+    struct backend_state *s = state;
+    const struct gpu_packs *w = &s->packs;
+    int r = 0;
+    (void)index;
+    for (uint32_t k = 0; k < w->count && r == 0; k += TRAIN_PACKS) {
+        const uint32_t left = w->count - k;
+        r = run(s, w->waiting + k, left < TRAIN_PACKS ? left : TRAIN_PACKS, e);
+    }
+    return r;
+}
+
+static struct recorded *find_recorded(struct backend_state *s)
+{
+    struct gpu_packs *w = &s->packs;
+    if (!w->recorded) {
+        w->recorded = memory_new(1, sizeof *w->recorded);
+        w->recorded->segments = 1;
+    }
+    return gpu_recordings_find(s, w->recorded, w->waiting, w->count * sizeof *w->waiting);
+}
+
+/* All steps pack the same arrays, so that one graph serves a run. */
+static int run_or_replay(struct backend_state *s, struct error *e)
+{
+    const struct segment all = {find_recorded(s), 0, run_waiting, s};
+    struct error why;
+    if (!all.of->repeats)
+        return run_waiting(s, 0, e);
+    const struct recording *recording = gpu_recording_of(s, &s->stream, &all, &why);
+    if (recording)
+        return s->driver->replay(s->gpu, &s->stream, recording, e);
+    gpu_give_up_graphs(s, &why);
+    return run_waiting(s, 0, e);
+}
+
 int gpu_repack_end(struct backend_state *s, bool failed, struct error *e)
 {
     struct gpu_packs *w = &s->packs;
     int r = 0;
-    for (uint32_t k = 0; k < w->count && !failed && r == 0; k += TRAIN_PACKS) {
-        const uint32_t left = w->count - k;
-        r = run(s, w->waiting + k, left < TRAIN_PACKS ? left : TRAIN_PACKS, e);
+    if (w->count && !failed) {
+        qsort(w->waiting, w->count, sizeof *w->waiting, compare_packs);
+        r = s->records ? run_or_replay(s, e) : run_waiting(s, 0, e);
     }
     w->count = 0;
     return r;
@@ -50,8 +97,12 @@ int gpu_repack_end(struct backend_state *s, bool failed, struct error *e)
 
 void gpu_packs_finish(struct backend_state *s)
 {
-    free(s->packs.waiting);
-    pthread_mutex_destroy(&s->packs.lock);
+    struct gpu_packs *w = &s->packs;
+    if (w->recorded)
+        gpu_recordings_forget(s, w->recorded);
+    free(w->recorded);
+    free(w->waiting);
+    pthread_mutex_destroy(&w->lock);
 }
 
 /* ---- what is packed ---- */

@@ -1,11 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Recordings of passes: the forward pass and the way back through each layer. Heads, embeddings and sums over ranks lie between
-   them and are submitted one by one. The first pass of a key runs as it is, so that what a library does once is done; the
-   second one is recorded. If a recording fails, passes go on without. */
+/* Recordings of passes. Copies, sums over ranks and the host's part in losses of few labels lie between the segments. If a
+   recording fails, passes go on without. */
 #include "masks/base/memory.h"
 #include "model/backend/gpu/train/train.h"
-#include <stdlib.h>
-#include <string.h>
 
 static struct batch_key key_of(const struct op_batch *p)
 {
@@ -29,101 +26,63 @@ static struct batch_key key_of(const struct op_batch *p)
                               .loss_only = r->loss_only};
 }
 
-/* ---- keeping ---- */
-
-static void forget(const struct backend_training *m, struct recorded_batch *r)
+static struct heads_key heads_key_of(const struct op_batch *p)
 {
-    const struct backend_state *s = m->ops.state;
-    for (uint32_t k = 0; k < m->segments; k++)
-        if (r->segment[k])
-            s->driver->forget(s->gpu, r->segment[k]);
-    free(r->segment);
-    *r = (struct recorded_batch){0};
+    const struct train_batch *b = p->request->batch;
+    struct heads_key ret = {.batch = key_of(p), .dropout = p->request->head_dropout};
+    for (uint32_t k = 0; k < b->targets; k++) {
+        ret.target[k].head = (uint64_t)b->target[k].head;
+        ret.target[k].rows = gpu_train_target_rows(&b->target[k]);
+    }
+    return ret;
 }
 
 void gpu_train_forget(struct backend_training *m)
 {
-    struct recorded_batches *all = &m->recorded;
-    for (uint32_t k = 0; k < all->count; k++)
-        forget(m, &all->each[k]);
-    all->count = all->next = 0;
-}
-
-static struct recorded_batch *find(struct recorded_batches *all, const struct batch_key *key)
-{
-    for (uint32_t k = 0; k < all->count; k++)
-        if (!memcmp(&all->each[k].key, key, sizeof *key))
-            return &all->each[k];
-    return NULL;
-}
-
-/* A place for this key. If all are used, the oldest one is forgotten. */
-static struct recorded_batch *remember(struct backend_training *m, const struct batch_key *key)
-{
-    struct recorded_batches *all = &m->recorded;
-    struct recorded_batch *ret = &all->each[all->next];
-    if (all->next < all->count)
-        forget(m, ret);
-    ret->key = *key;
-    ret->segment = memory_new(m->segments, sizeof(struct recording *));
-    all->count += all->count < RECORDED_BATCHES;
-    all->next = (all->next + 1) % RECORDED_BATCHES;
-    return ret;
+    gpu_recordings_forget(m->ops.state, &m->passes);
+    gpu_recordings_forget(m->ops.state, &m->heads);
 }
 
 void gpu_train_find_recorded(struct op_batch *p)
 {
-    const struct backend_state *s = p->state;
+    struct backend_state *s = p->state;
     const struct batch_key key = key_of(p);
-    p->recorded = NULL;
-    if (!s->driver->record || p->request->no_graphs || s->no_graphs)
+    const struct heads_key heads = heads_key_of(p);
+    p->recorded = p->recorded_heads = NULL;
+    s->records = s->driver->record && !p->request->no_graphs && !s->no_graphs;
+    if (!s->records)
         return;
-    p->recorded = find(&p->memory->recorded, &key);
-    p->repeats = p->recorded != NULL;
-    if (!p->recorded)
-        p->recorded = remember(p->memory, &key);
+    p->recorded = gpu_recordings_find(s, &p->memory->passes, &key, sizeof key);
+    p->recorded_heads = gpu_recordings_find(s, &p->memory->heads, &heads, sizeof heads);
 }
 
-/* ---- recording ---- */
-
-/* Launches are counted when they are submitted, that is, when the recording is replayed. */
-static struct recording *record(struct op_batch *p, const struct segment *s, struct error *e)
+void gpu_give_up_graphs(struct backend_state *s, const struct error *why)
 {
-    struct backend_state *b = p->state;
-    struct gpu_stream *products = &p->memory->ops.stream;
-    const uint64_t before = b->stream.launches, before_products = products->launches;
-    struct error ignored;
-    if (b->driver->record(b->gpu, &b->stream, e) < 0)
-        return NULL;
-    const int r = s->run(p, s->index, e);
-    struct recording *ret = b->driver->record_end(b->gpu, &b->stream, r < 0 ? &ignored : e);
-    b->stream.launches = before;
-    products->launches = before_products;
-    if (r == 0)
-        return ret;
-    if (ret)
-        b->driver->forget(b->gpu, ret);
-    return NULL;
+    s->no_graphs = memory_text(why->text);
+    s->records = false;
 }
 
 static void give_up(struct op_batch *p, const struct error *why)
 {
-    p->state->no_graphs = memory_copy(why->text, strlen(why->text) + 1);
+    gpu_give_up_graphs(p->state, why);
     p->memory->sums = (struct pending_sums){0};
-    p->recorded = NULL;
+    p->recorded = p->recorded_heads = NULL;
 }
 
-int gpu_train_segment(struct op_batch *p, const struct segment *s, struct error *e)
+int gpu_train_segment(struct op_batch *p, const struct train_segment *s, struct error *e)
 {
     struct backend_state *b = p->state;
+    struct recorded *of = s->of_heads ? p->recorded_heads : p->recorded;
+    const struct segment part = {of, s->index, s->run, p};
+    const uint64_t products = p->memory->ops.stream.launches;
     struct error why;
-    if (!p->recorded || !p->repeats)
+    if (!of || !of->repeats)
         return s->run(p, s->index, e);
-    struct recording **to = &p->recorded->segment[s->index];
-    if (!*to)
-        *to = record(p, s, &why);
-    if (*to)
-        return b->driver->replay(b->gpu, &b->stream, *to, e);
-    give_up(p, &why);
-    return s->run(p, s->index, e);
+    const struct recording *recording = gpu_recording_of(b, &b->stream, &part, &why);
+    p->memory->ops.stream.launches = products; /* the replay is counted */
+    if (!recording) {
+        give_up(p, &why);
+        return s->run(p, s->index, e);
+    }
+    return b->driver->replay(b->gpu, &b->stream, recording, e);
 }

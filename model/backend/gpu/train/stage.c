@@ -24,11 +24,11 @@ uint32_t stage_add(struct stage *s, const void *words, uint64_t count)
 /* target[r] of each row, or SKIPPED. */
 static const uint32_t SKIPPED = UINT32_MAX;
 
-/* Rows by target, those of one in their order: first[t] .. first[t + 1] of the list are of target t. */
-static uint32_t *sort_rows(const uint32_t *target, uint32_t rows, uint32_t n_targets,
-                           uint32_t *first)
+/* Rows by target, those of one in their order: first[t] .. first[t + 1] of the list are of target t. capacity: of the list. */
+static uint32_t *sort_rows(const uint32_t *target, uint32_t rows, uint32_t capacity,
+                           uint32_t n_targets, uint32_t *first)
 {
-    uint32_t *from = memory_new(rows ? rows : 1, sizeof *from), *at = first + 1;
+    uint32_t *from = memory_new(capacity ? capacity : 1, sizeof *from), *at = first + 1;
     for (uint32_t r = 0; r < rows; r++)
         if (target[r] != SKIPPED)
             first[target[r] + 2]++;
@@ -42,7 +42,7 @@ static uint32_t *sort_rows(const uint32_t *target, uint32_t rows, uint32_t n_tar
 
 struct cuts {
     uint32_t *begin, *begin_of_target, *target;
-    uint32_t pieces, targets;
+    uint32_t pieces, targets, most_pieces, most_targets;
 };
 
 static void cut(const uint32_t *first, uint32_t n_targets, struct cuts *c)
@@ -55,26 +55,45 @@ static void cut(const uint32_t *first, uint32_t n_targets, struct cuts *c)
         for (uint32_t at = first[t]; at < first[t + 1]; at += SEGMENT_ROWS)
             c->begin[c->pieces++] = at;
     }
-    c->begin[c->pieces] = first[n_targets];
+    for (uint32_t k = c->pieces; k <= c->most_pieces; k++)
+        c->begin[k] = first[n_targets];
     c->begin_of_target[c->targets] = c->pieces;
+    for (uint32_t k = c->targets; k < c->most_targets; k++)
+        c->target[k] = TRAIN_NOWHERE;
 }
 
-/* No more pieces than rows. */
-static struct segments stage_segments(struct stage *s, const uint32_t *target, uint32_t rows,
+static uint32_t smaller(uint32_t a, uint32_t b)
+{
+    return a < b ? a : b;
+}
+
+/* Pieces and targets that `rows` rows have at most. */
+static struct segments most_segments(uint32_t rows, uint32_t n_targets)
+{
+    const uint32_t most = smaller(rows, n_targets);
+    return (struct segments){smaller(rows, most + rows / SEGMENT_ROWS), most, 0, 0, 0, 0};
+}
+
+/* padded: the batch's rows with the added ones, which have no target. */
+static struct segments stage_segments(struct op_batch *p, const uint32_t *target,
                                       uint32_t n_targets)
 {
+    const uint32_t rows = p->request->batch->tokens, padded = p->sizes.tokens;
+    struct segments ret = most_segments(padded, n_targets);
     uint32_t *first = memory_new(n_targets + (size_t)2, sizeof *first),
-             *from = sort_rows(target, rows, n_targets, first);
-    struct cuts c = {memory_new(rows + (size_t)1, sizeof *first),
-                     memory_new(rows + (size_t)1, sizeof *first),
-                     memory_new(rows + (size_t)1, sizeof *first), 0, 0};
+             *from = sort_rows(target, rows, padded, n_targets, first);
+    struct cuts c = {memory_new(ret.pieces + (size_t)1, sizeof *first),
+                     memory_new(ret.targets + (size_t)1, sizeof *first),
+                     memory_new(ret.targets + (size_t)1, sizeof *first),
+                     0,
+                     0,
+                     ret.pieces,
+                     ret.targets};
     cut(first, n_targets, &c);
-    const struct segments ret = {c.pieces,
-                                 c.targets,
-                                 stage_add(s, from, first[n_targets]),
-                                 stage_add(s, c.begin, c.pieces + UINT64_C(1)),
-                                 stage_add(s, c.begin_of_target, c.targets + UINT64_C(1)),
-                                 stage_add(s, c.target, c.targets)};
+    ret.from = stage_add(p->stage, from, padded);
+    ret.begin = stage_add(p->stage, c.begin, ret.pieces + UINT64_C(1));
+    ret.begin_of_target = stage_add(p->stage, c.begin_of_target, ret.targets + UINT64_C(1));
+    ret.target = stage_add(p->stage, c.target, ret.targets);
     uint32_t *all[] = {first, from, c.begin, c.begin_of_target, c.target};
     for (size_t k = 0; k < sizeof all / sizeof *all; k++)
         free(all[k]);
@@ -90,33 +109,58 @@ static void stage_embeddings(struct op_batch *p, const uint32_t *number,
 {
     const struct model_config *m = &p->g->config;
     const uint32_t rows = p->request->batch->tokens;
-    struct stage *s = p->stage;
     uint32_t *target = memory_new(rows, sizeof *target);
     for (uint32_t r = 0; r < rows; r++)
         target[r] = number[r] == m->pad ? SKIPPED : number[r];
-    p->inputs.words = stage_segments(s, target, rows, m->vocabulary);
+    p->inputs.words = stage_segments(p, target, m->vocabulary);
     for (uint32_t r = 0; r < rows; r++)
         target[r] = position[r] >= m->first_position ? position[r] : SKIPPED;
     if (p->c->embeddings.positions)
-        p->inputs.positions = stage_segments(s, target, rows, m->positions + m->first_position);
+        p->inputs.positions = stage_segments(p, target, m->positions + m->first_position);
     if (p->c->embeddings.types)
-        p->inputs.types = stage_segments(s, type, rows, m->types);
+        p->inputs.types = stage_segments(p, type, m->types);
     free(target);
 }
 
+/* A list of a target's rows; the added ones are `rest`. */
+static uint32_t stage_rows(struct stage *s, const struct train_target *t, const uint32_t *list,
+                           uint32_t rest)
+{
+    const uint32_t rows = gpu_train_target_rows(t);
+    uint32_t *own = memory_new(rows ? rows : 1, sizeof *own);
+    for (uint32_t i = 0; i < rows; i++)
+        own[i] = i < t->count ? list[i] : rest;
+    const uint32_t ret = stage_add(s, own, rows);
+    free(own);
+    return ret;
+}
+
 /* place: [T][2] */
+static uint32_t stage_places(struct stage *s, const struct train_target *t,
+                             const uint32_t *place)
+{
+    const uint32_t rows = gpu_train_target_rows(t);
+    uint32_t *own = memory_new(2 * (size_t)rows + 1, sizeof *own);
+    for (uint32_t i = 0; i < t->count; i++)
+        memcpy(own + 2 * (size_t)i, place + 2 * (uint64_t)t->row[i], 2 * sizeof *own);
+    const uint32_t ret = stage_add(s, own, 2 * (uint64_t)rows);
+    free(own);
+    return ret;
+}
+
 static void stage_target(struct op_batch *p, uint32_t k, const uint32_t *place)
 {
     const struct train_target *t = &p->request->batch->target[k];
-    struct stage *s = p->stage;
-    uint32_t *own = memory_new(2 * (size_t)t->count, sizeof *own);
-    for (uint32_t i = 0; i < t->count; i++)
-        memcpy(own + 2 * (size_t)i, place + 2 * (uint64_t)t->row[i], 2 * sizeof *own);
-    p->inputs.target[k].place = stage_add(s, own, 2 * (uint64_t)t->count);
-    p->inputs.target[k].row = stage_add(s, t->row, t->count);
-    if (t->label)
-        p->inputs.target[k].label = stage_add(s, t->label, t->count);
-    free(own);
+    const float weight = (float)p->request->weight[k];
+    struct staged_target *to = &p->inputs.target[k];
+    to->row = stage_rows(p->stage, t, t->row, 0);
+    to->to = stage_rows(p->stage, t, t->row, TRAIN_NOWHERE);
+    if (t->head == TARGET_WORDS) {
+        to->label = stage_rows(p->stage, t, t->label, TRAIN_NOWHERE);
+        to->weight = stage_add(p->stage, &weight, 1);
+    } else {
+        to->place = stage_places(p->stage, t, place);
+    }
 }
 
 static void stage_sequences(struct op_batch *p)
@@ -133,8 +177,8 @@ static void stage_sequences(struct op_batch *p)
     free(sample);
 }
 
-/* Lists of rows and of sequences come first: their places depend only on the batch's size. Added rows have the first token of
-   the vocabulary. */
+/* Targets come last: the places of all other lists depend only on the sizes of batch_key. Added rows have the first token of the
+   vocabulary. */
 static void stage_tokens(struct op_batch *p)
 {
     const struct train_batch *b = p->request->batch;
@@ -156,10 +200,10 @@ static void stage_tokens(struct op_batch *p)
     p->inputs.type = stage_add(s, type, rows);
     p->inputs.place = stage_add(s, place, 2 * rows);
     stage_sequences(p);
-    for (uint32_t k = 0; k < b->targets; k++)
-        stage_target(p, k, place);
     if (!p->request->loss_only)
         stage_embeddings(p, number, position, type);
+    for (uint32_t k = 0; k < b->targets; k++)
+        stage_target(p, k, place);
     free(all);
 }
 
@@ -172,7 +216,7 @@ uint64_t gpu_train_stage_most(const struct gradients_sizes *s)
 {
     const uint64_t rows = s->tokens, words = s->words, labels = s->labels,
                    segments = 2 * in_lines(rows) + 2 * in_lines(rows + 1),
-                   of_words = in_lines(2 * words) + 2 * in_lines(words),
+                   of_words = 3 * in_lines(words) + in_lines(1),
                    of_labels = in_lines(2 * labels) + 2 * in_lines(labels);
     return 3 * in_lines(rows) + in_lines(2 * rows) + 3 * segments + of_words +
            (TARGETS_MOST - 1) * of_labels + in_lines(s->sequences + UINT64_C(1)) +

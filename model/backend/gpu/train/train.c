@@ -13,7 +13,8 @@ struct backend_training *gpu_training_new(const struct engine *g)
 {
     struct backend_training *m = memory_new(1, sizeof *m);
     m->layer = memory_new(g->config.layers, sizeof *m->layer);
-    m->segments = 1 + g->config.layers;
+    m->passes.segments = SEGMENT_LAYERS + g->config.layers + 1;
+    m->heads.segments = TARGETS_MOST * HEAD_SEGMENTS;
     m->ops.state = g->encoder->state;
     m->ops.stream = g->encoder->state->stream;
     m->ops.stream.launches = 0;
@@ -28,6 +29,8 @@ void gpu_training_destroy(struct backend_training *m)
     gpu_train_forget(m);
     gpu_release(s, m->device);
     gpu_train_stages_finish(s, &m->stages);
+    gpu_train_result_finish(s, &m->losses);
+    gpu_train_result_finish(s, &m->logits);
     free(m->layer);
     free(m);
 }
@@ -88,15 +91,29 @@ static int prepare(struct op_batch *p, struct error *e)
 
 /* ---- forward and backward ---- */
 
+/* The first target at or after k of words, or of labels. */
+static uint32_t next_target(const struct train_batch *b, uint32_t k, bool words)
+{
+    while (k < b->targets &&
+           (!b->target[k].count || (b->target[k].head == TARGET_WORDS) != words))
+        k++;
+    return k;
+}
+
+/* The first target with few labels begins before the words, so that the device works on these while the host takes its loss. */
 static int run_targets(struct op_batch *p, struct batch_loss *loss, struct error *e)
 {
     const struct train_batch *b = p->request->batch;
-    for (uint32_t k = 0; k < b->targets; k++) {
-        const bool words = b->target[k].head == TARGET_WORDS;
-        if (b->target[k].count &&
-            (words ? gpu_train_words : gpu_train_labels)(p, k, loss, e) < 0)
+    const uint32_t first = next_target(b, 0, false);
+    if (first < b->targets && gpu_train_labels(p, first, e) < 0)
+        return -1;
+    for (uint32_t k = 0; (k = next_target(b, k, true)) < b->targets; k++)
+        if (gpu_train_words(p, k, loss, e) < 0)
             return -1;
-    }
+    for (uint32_t k = first; k < b->targets; k = next_target(b, k + 1, false))
+        if ((k != first && gpu_train_labels(p, k, e) < 0) ||
+            gpu_train_end_labels(p, k, loss, e) < 0)
+            return -1;
     return 0;
 }
 
@@ -105,46 +122,57 @@ static struct graph graph_of(struct op_batch *p)
     return (struct graph){p->g, &gpu_train_ops, p, &p->tape};
 }
 
-static int run_forward(struct op_batch *p, uint32_t index, struct error *e)
+static int run_forward(void *context, uint32_t index, struct error *e)
 {
-    const struct graph graph = graph_of(p);
+    const struct graph graph = graph_of(context);
     (void)index;
     return graph_forward(&graph, e);
 }
 
-/* Segment `index` is the way back through the layer before it. */
-static int run_layer_back(struct op_batch *p, uint32_t index, struct error *e)
+/* The norm at the end of the encoder goes with the last layer. */
+static int run_layer_back(void *context, uint32_t index, struct error *e)
 {
+    struct op_batch *p = context;
     const struct graph graph = graph_of(p);
-    return graph_layer_back(&graph, &p->back, index - 1, e) < 0 ? -1 : gpu_train_end_sums(p, e);
+    const uint32_t layer = index - SEGMENT_LAYERS;
+    if (layer + 1 == p->g->config.layers && graph_norm_back(&graph, &p->back, e) < 0)
+        return -1;
+    return graph_layer_back(&graph, &p->back, layer, e) < 0 ? -1 : gpu_train_end_sums(p, e);
+}
+
+static int run_embeddings_back(void *context, uint32_t index, struct error *e)
+{
+    struct op_batch *p = context;
+    (void)index;
+    return gpu_train_ops.embed_back(p, p->back.stream, e) < 0 ? -1 : gpu_train_end_sums(p, e);
 }
 
 /* Layers last to first. Work on a layer's gradients is submitted when its segment is. */
 static int run_back(struct op_batch *p, struct error *e)
 {
-    const struct graph graph = graph_of(p);
+    const uint32_t layers = p->g->config.layers;
     const struct gradients_watch *w = p->request->watch;
-    if (graph_norm_back(&graph, &p->back, e) < 0 || gpu_train_end_sums(p, e) < 0)
-        return -1;
-    for (uint32_t k = p->g->config.layers; k-- > 0;)
-        if (gpu_train_segment(p, &(struct segment){k + 1, run_layer_back}, e) < 0 ||
+    for (uint32_t k = layers; k-- > 0;)
+        if (gpu_train_segment(
+                p, &(struct train_segment){false, SEGMENT_LAYERS + k, run_layer_back}, e) < 0 ||
             (w && w->left_layer(w->context, k, e) < 0))
             return -1;
-    return graph.ops->embed_back(p, p->back.stream, e) < 0 ? -1 : gpu_train_end_sums(p, e);
+    return gpu_train_segment(
+        p, &(struct train_segment){false, SEGMENT_LAYERS + layers, run_embeddings_back}, e);
 }
 
+/* The host waits for losses when all is submitted: the device then works on. */
 static int run(struct op_batch *p, struct batch_loss *loss, struct error *e)
 {
     const uint64_t stream = (uint64_t)p->sizes.tokens * p->g->config.hidden * sizeof(float);
-    if (gpu_train_segment(p, &(struct segment){0, run_forward}, e) < 0)
-        return -1;
-    if (p->request->loss_only)
-        return run_targets(p, loss, e);
-    if (p->state->driver->clear(p->state->gpu, &p->state->stream, p->back.stream, stream, e) <
+    const bool back = !p->request->loss_only;
+    if (gpu_train_segment(p, &(struct train_segment){false, SEGMENT_FORWARD, run_forward}, e) <
             0 ||
-        run_targets(p, loss, e) < 0)
+        (back && p->state->driver->clear(p->state->gpu, &p->state->stream, p->back.stream,
+                                         stream, e) < 0) ||
+        run_targets(p, loss, e) < 0 || (back && run_back(p, e) < 0))
         return -1;
-    return run_back(p, e);
+    return gpu_train_end_words(p, e);
 }
 
 int gpu_train(const struct gradients_request *r, struct backend_training *m,

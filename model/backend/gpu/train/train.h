@@ -32,7 +32,8 @@ struct stages {
 uint32_t stage_add(struct stage *s, const void *words, uint64_t count); /* where it begins */
 
 /* Rows to be added up by what they are of, in two steps: pieces of at most SEGMENT_ROWS rows of one target, then the pieces
-   of each target. Places in the stage. */
+   of each target. Places in the stage. The counts are bounds that depend only on sizes: the last pieces may be empty, and the
+   last targets TRAIN_NOWHERE. */
 enum { SEGMENT_ROWS = 64 };
 struct segments {
     uint32_t pieces, targets;
@@ -40,10 +41,13 @@ struct segments {
     uint32_t begin_of_target, target; /* [targets + 1], [targets] */
 };
 
-/* Of a target of the batch. */
+/* Of a target of the batch, with rows that are added at its end (gpu_train_target_rows()). */
 struct staged_target {
-    uint32_t row, label; /* [count] each */
-    uint32_t place;      /* [count][2] */
+    uint32_t row;    /* [rows]: read; of the added ones 0 */
+    uint32_t to;     /* [rows]: their gradients' rows; of the added ones TRAIN_NOWHERE */
+    uint32_t label;  /* words, [rows]: of the added ones TRAIN_NOWHERE */
+    uint32_t weight; /* words: a float */
+    uint32_t place;  /* other targets, [rows][2] */
 };
 
 struct inputs {
@@ -67,8 +71,7 @@ struct words_arrays {
 /* Rows of a target with few labels. */
 struct label_arrays {
     float *x, *dx;          /* [rows, H] */
-    float *logits;          /* [rows, labels] */
-    float *bias;            /* [labels] */
+    float *logits;          /* [rows, labels], then [labels]: sums of their gradient */
     void *gathered, *d_pre; /* [rows, H] of the dtype */
     float *pre;             /* [rows, H] */
 };
@@ -80,8 +83,15 @@ struct pending_sums {
     uint64_t used; /* elements of the partial sums */
 };
 
-/* All that the arguments of recorded launches depend on, besides the memory of the workspace. Passes with equal keys differ
-   in the words of the stage, in the parameters and in their heads, which are not recorded. No member leaves a gap. */
+/* What the host reads after a part of a pass, in pinned memory, while the device goes on. */
+struct result {
+    void *host;
+    uint64_t bytes;
+    struct gpu_event done;
+};
+
+/* All that the arguments of recorded launches of the encoder depend on, besides the memory of the workspace. Passes with equal
+   keys differ in the words of the stage and in the parameters. No member leaves a gap. */
 struct batch_key {
     const float *value, *gradient; /* of the state */
     const float *bias, *bias_gradient, *bias_part;
@@ -92,17 +102,18 @@ struct batch_key {
     uint64_t sequences, tokens, longest, recompute, loss_only;
 };
 
-/* Recordings of a pass by segment: 0 the forward pass, 1 + k the way back through layer k. */
-struct recorded_batch {
-    struct batch_key key;
-    struct recording **segment; /* [1 + layers]; null: not recorded yet */
+/* The same of heads. */
+struct heads_key {
+    struct batch_key batch;
+    double dropout;
+    struct {
+        uint64_t head, rows;
+    } target[TARGETS_MOST]; /* memory of heads depends on these alone */
 };
 
-enum { RECORDED_BATCHES = 32 };
-struct recorded_batches {
-    struct recorded_batch each[RECORDED_BATCHES];
-    uint32_t count, next; /* next: the pass that is replaced when all are used */
-};
+/* Segments of the encoder: the forward pass, 1 + k the way back through layer k, then that through the embeddings. Segments of
+   heads: those of target k begin at 2 k. */
+enum { SEGMENT_FORWARD, SEGMENT_LAYERS, HEAD_SEGMENTS = 2 };
 
 struct backend_training {
     struct backend_workspace
@@ -113,8 +124,8 @@ struct backend_training {
     struct pending_sums sums;
     struct layer_tape *layer; /* [layers] */
     struct stages stages;
-    uint32_t segments; /* of a pass: 1 + layers */
-    struct recorded_batches recorded;
+    struct recordings passes, heads; /* by struct batch_key and struct heads_key */
+    struct result losses, logits;    /* of the words, of a target with few labels */
 };
 
 /* A pass. */
@@ -137,8 +148,9 @@ struct op_batch {
     uint64_t attention_bytes;
     struct words_arrays words;
     struct label_arrays labels;
-    struct recorded_batch *recorded; /* null: nothing is recorded or replayed */
-    bool repeats;                    /* there was a pass with this key before */
+    struct recorded *recorded, *recorded_heads; /* null: nothing is recorded or replayed */
+    const struct train_target *words_target;    /* whose losses are not added up yet, or null */
+    struct target_loss *words_loss;             /* its sum */
 };
 
 struct attention_call gpu_train_attention_call(const struct op_batch *p, uint32_t layer);
@@ -179,10 +191,16 @@ void gpu_train_drop(const struct op_batch *p, uint32_t site, struct train_args *
 int gpu_train_product(const struct op_batch *p, const struct gpu_product *product,
                       struct error *e);
 
+/* Submits the work of a target of words, whose losses gpu_train_end_words() adds up. */
 int gpu_train_words(struct op_batch *p, uint32_t target, struct batch_loss *loss,
                     struct error *e);
-int gpu_train_labels(struct op_batch *p, uint32_t target, struct batch_loss *loss,
-                     struct error *e);
+/* Waits for the losses of the last target of words, if there was one. */
+int gpu_train_end_words(struct op_batch *p, struct error *e);
+/* Submits the forward pass of a target with few labels; the end waits for its logits, takes the loss and submits the way back.
+   One target at a time. */
+int gpu_train_labels(struct op_batch *p, uint32_t target, struct error *e);
+int gpu_train_end_labels(struct op_batch *p, uint32_t target, struct batch_loss *loss,
+                         struct error *e);
 int gpu_train_embeddings(const struct op_batch *p, float *d, struct error *e);
 /* Words that the stage has at most for a batch of these sizes. */
 uint64_t gpu_train_stage_most(const struct gradients_sizes *s);
@@ -193,26 +211,40 @@ void gpu_train_list(struct op_batch *p);
 int gpu_train_stage(struct op_batch *p, struct error *e);
 void gpu_train_stages_finish(const struct backend_state *s, struct stages *stages);
 
+/* ---- results.c ---- */
+
+/* Copies to r->host after the work that was submitted, and does not wait. */
+int gpu_train_read(const struct op_batch *p, struct result *r, const void *from, uint64_t bytes,
+                   struct error *e);
+/* Waits until r->host is written. */
+int gpu_train_reach(const struct op_batch *p, const struct result *r, struct error *e);
+void gpu_train_result_finish(const struct backend_state *s, struct result *r);
+
 /* ---- padded.c ---- */
 
-/* The sizes that a batch is padded to: rows, sequences and the longest one. */
+/* The sizes that a batch is padded to: rows, sequences and the longest one; rows of targets. */
 struct gradients_sizes gpu_train_padded(const struct engine *g,
                                         const struct gradients_sizes *s);
 /* ret: [sequences + 1] of the padded batch. */
 void gpu_train_padded_offsets(const struct gradients_sizes *padded, const struct train_batch *b,
                               int32_t *ret);
 
+/* Rows of a target, those that are added at its end included. */
+uint32_t gpu_train_target_rows(const struct train_target *t);
+
 /* ---- recorded.c ---- */
 
 /* Finds the recordings of passes like this one, whose memory is there. */
 void gpu_train_find_recorded(struct op_batch *p);
-/* A part of a pass whose launches depend only on the key. Sums of columns must not wait before or after it. */
-struct segment {
+/* Part `index` of the encoder's pass, or of the heads: its launches depend only on the key. Sums of columns must not wait before or
+   after it. */
+struct train_segment {
+    bool of_heads;
     uint32_t index;
-    int (*run)(struct op_batch *p, uint32_t index, struct error *e);
+    int (*run)(void *op_batch, uint32_t index, struct error *e);
 };
 /* Runs the segment if there was no such pass before, else replays its recording, which is made if there is none. */
-int gpu_train_segment(struct op_batch *p, const struct segment *s, struct error *e);
+int gpu_train_segment(struct op_batch *p, const struct train_segment *s, struct error *e);
 /* Memory of the workspace moves: recordings have its old addresses. */
 void gpu_train_forget(struct backend_training *m);
 

@@ -8,22 +8,32 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Buffers of the optimiser, which grow with the largest state and are kept. A step changes nothing that the device may still
-   read, so no step waits for the update of the step before. */
-struct gpu_optimizer {
-    uint32_t blocks, parts; /* room for so many */
+/* A list of blocks on the device. */
+struct blocks {
+    const float *value; /* of the state that it is for; null: of none */
     struct train_block *device;
-    struct train_block *sent; /* [blocks], pinned: the list that the device has */
-    uint32_t count;           /* of this list */
+    struct train_block *sent; /* pinned: the list that the device has */
+    uint32_t capacity, count; /* count: of this list */
     struct gpu_event copied;  /* the end of its copy */
-    float *part;              /* [parts], of the device */
-    float *read;              /* [parts]: what was read of it */
+};
+
+/* Buffers of the optimiser, which grow with the largest state and are kept. A step changes nothing that the device may still
+   read, so no step waits for the update of the step before. A learned mask and its model, which have steps in turn, have a list
+   of blocks each. */
+enum { LISTS = 2 };
+struct gpu_optimizer {
+    struct blocks list[LISTS];
+    uint32_t next; /* the list that another state gets */
+    uint32_t parts;
+    float *part; /* [parts], of the device */
+    float *read; /* [parts]: what was read of it */
 };
 
 /* What a step needs beside the state. */
 struct step {
     struct backend_state *s;
     struct gpu_optimizer *memory;
+    struct blocks *list;
     struct train_block *block;
     uint32_t *piece; /* of each block */
     uint32_t blocks;
@@ -36,12 +46,12 @@ static struct gpu_optimizer *memory_of(struct backend_state *s)
     return s->optimizer;
 }
 
-static void release_blocks(const struct backend_state *s, struct gpu_optimizer *m)
+static void release_blocks(const struct backend_state *s, struct blocks *l)
 {
-    gpu_release(s, m->device);
-    s->driver->release_pinned(s->gpu, m->sent);
-    m->device = m->sent = NULL;
-    m->blocks = m->count = 0;
+    gpu_release(s, l->device);
+    s->driver->release_pinned(s->gpu, l->sent);
+    l->device = l->sent = NULL;
+    l->capacity = l->count = 0;
 }
 
 static void release_parts(const struct backend_state *s, struct gpu_optimizer *m)
@@ -68,20 +78,32 @@ static int reserve_parts(struct backend_state *s, uint64_t parts, struct error *
     return 0;
 }
 
-static int reserve_blocks(struct backend_state *s, uint32_t blocks, struct error *e)
+static int reserve_blocks(struct backend_state *s, struct blocks *l, uint32_t blocks,
+                          struct error *e)
 {
-    struct gpu_optimizer *m = memory_of(s);
-    if (blocks <= m->blocks)
+    if (blocks <= l->capacity)
         return 0;
     if (s->driver->wait(s->gpu, &s->stream, e) < 0)
         return -1;
-    release_blocks(s, m);
-    m->sent = s->driver->allocate_pinned(s->gpu, blocks * sizeof *m->sent, e);
-    m->device = m->sent ? gpu_allocate(s, blocks * sizeof *m->device, e) : NULL;
-    if (!m->device)
+    release_blocks(s, l);
+    l->sent = s->driver->allocate_pinned(s->gpu, blocks * sizeof *l->sent, e);
+    l->device = l->sent ? gpu_allocate(s, blocks * sizeof *l->device, e) : NULL;
+    if (!l->device)
         return -1;
-    m->blocks = blocks;
+    l->capacity = blocks;
     return 0;
+}
+
+/* The list of the state with these values. */
+static struct blocks *list_of(struct gpu_optimizer *m, const float *value)
+{
+    for (int k = 0; k < LISTS; k++)
+        if (m->list[k].value == value)
+            return &m->list[k];
+    struct blocks *ret = &m->list[m->next];
+    m->next = (m->next + 1) % LISTS;
+    ret->value = value;
+    return ret;
 }
 
 void gpu_optimizer_finish(struct backend_state *s)
@@ -89,9 +111,11 @@ void gpu_optimizer_finish(struct backend_state *s)
     struct gpu_optimizer *m = s->optimizer;
     if (!m)
         return;
-    release_blocks(s, m);
+    for (int k = 0; k < LISTS; k++) {
+        release_blocks(s, &m->list[k]);
+        s->driver->event_close(s->gpu, &m->list[k].copied);
+    }
     release_parts(s, m);
-    s->driver->event_close(s->gpu, &m->copied);
     free(m);
     s->optimizer = NULL;
 }
@@ -162,37 +186,37 @@ static void divide(const struct train_state *s, const struct update *u, struct s
         }
 }
 
-static bool same_block(const struct train_block *a, const struct train_block *b)
+static bool same_block(const struct train_block *a, const struct train_block *b, uint32_t mode)
 {
     return a->first == b->first && a->count == b->count && !memcmp(&a->decay, &b->decay, 4) &&
-           !memcmp(&a->scale, &b->scale, 4);
+           (!(mode & TRAIN_MOVE_VALUES) || !memcmp(&a->scale, &b->scale, 4));
 }
 
-static bool device_has(const struct step *t)
+static bool device_has(const struct step *t, uint32_t mode)
 {
-    const struct gpu_optimizer *m = t->memory;
-    bool ret = m->count == t->blocks;
+    const struct blocks *l = t->list;
+    bool ret = l->count == t->blocks;
     for (uint32_t k = 0; k < t->blocks && ret; k++)
-        ret = same_block(&m->sent[k], &t->block[k]);
+        ret = same_block(&l->sent[k], &t->block[k], mode);
     return ret;
 }
 
-/* Sends the list unless the device has it: that of AdamW is the same in all steps. */
-static int send_blocks(const struct step *t, struct error *e)
+/* Sends the list unless the device has it: that of AdamW is the same in all steps. Scales are read where values move. */
+static int send_blocks(const struct step *t, uint32_t mode, struct error *e)
 {
     const struct gpu_driver *d = t->s->driver;
-    struct gpu_optimizer *m = t->memory;
-    if (device_has(t))
+    struct blocks *l = t->list;
+    if (device_has(t, mode))
         return 0;
-    if (d->reach(t->s->gpu, &m->copied, e) < 0)
+    if (d->reach(t->s->gpu, &l->copied, e) < 0)
         return -1;
-    m->count = 0;
-    memcpy(m->sent, t->block, t->blocks * sizeof *m->sent);
-    if (d->send(t->s->gpu, &t->s->stream, m->device, m->sent, t->blocks * sizeof *m->sent, e) <
+    l->count = 0;
+    memcpy(l->sent, t->block, t->blocks * sizeof *l->sent);
+    if (d->send(t->s->gpu, &t->s->stream, l->device, l->sent, t->blocks * sizeof *l->sent, e) <
             0 ||
-        d->mark(t->s->gpu, &m->copied, &t->s->stream, e) < 0)
+        d->mark(t->s->gpu, &l->copied, &t->s->stream, e) < 0)
         return -1;
-    m->count = t->blocks;
+    l->count = t->blocks;
     return 0;
 }
 
@@ -205,11 +229,11 @@ static int begin(const struct train_state *s, const struct update *u, struct ste
                  struct error *e)
 {
     divide(s, u, t);
-    if (reserve_blocks(t->s, t->blocks, e) < 0 ||
-        reserve_parts(t->s, 2 * (uint64_t)t->blocks, e) < 0)
-        return -1;
-    t->memory = t->s->optimizer;
-    return send_blocks(t, e);
+    t->memory = memory_of(t->s);
+    t->list = list_of(t->memory, s->value);
+    return reserve_blocks(t->s, t->list, t->blocks, e) < 0
+               ? -1
+               : reserve_parts(t->s, 2 * (uint64_t)t->blocks, e);
 }
 
 static int run(const struct train_state *s, const struct update *u, const struct step *t,
@@ -219,7 +243,7 @@ static int run(const struct train_state *s, const struct update *u, const struct
                                     .mode = mode,
                                     .eps = u->eps,
                                     .part = t->memory->part,
-                                    .block = t->memory->device,
+                                    .block = t->list->device,
                                     .value = s->value,
                                     .gradient = s->gradient,
                                     .first_moment = s->first_moment,
@@ -232,7 +256,9 @@ static int run(const struct train_state *s, const struct update *u, const struct
                                     .rest2 = u->rest2,
                                     .first_scale = u->first_scale,
                                     .second_scale = u->second_scale};
-    return t->s->driver->run_train(t->s->gpu, &t->s->stream, TRAIN_OP_UPDATE, &args, e);
+    return send_blocks(t, mode, e) < 0
+               ? -1
+               : t->s->driver->run_train(t->s->gpu, &t->s->stream, TRAIN_OP_UPDATE, &args, e);
 }
 
 /* |value| / |u| of each piece, to all its blocks. */
@@ -257,7 +283,7 @@ static int step_by_norms(const struct train_state *s, const struct update *u, st
         read_parts(t->s, 2 * (uint64_t)t->blocks, e) < 0)
         return -1;
     set_scales(t);
-    return send_blocks(t, e) < 0 ? -1 : run(s, u, t, TRAIN_MOVE_VALUES, e);
+    return run(s, u, t, TRAIN_MOVE_VALUES, e);
 }
 
 int gpu_update(const struct train_state *s, const struct update *u, uint32_t threads,

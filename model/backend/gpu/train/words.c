@@ -1,16 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The masked words' loss and its gradient, a chunk of rows at a time: gathered, through the head, over the vocabulary. */
-#include "masks/base/memory.h"
 #include "model/backend/gpu/train/train.h"
 #include "model/gradients/linear_gradients.h"
 #include <math.h>
-#include <stdlib.h>
 
 /* Rows first .. first + rows of a target. */
 struct chunk {
     struct op_batch *p;
-    const uint32_t *row, *label; /* on the device */
-    float weight;                /* of the target */
+    const uint32_t *row, *to, *label; /* on the device */
+    const float *weight;              /* of the target, there */
     uint32_t first, rows;
 };
 
@@ -135,7 +133,7 @@ static int back(const struct chunk *c, struct error *e)
     const struct train_args scatter = {.rows = c->rows,
                                        .wide = 1,
                                        .adds = 1,
-                                       .target = c->row + c->first,
+                                       .target = c->to + c->first,
                                        .x = w->d,
                                        .y = p->back.stream};
     if (dense_back(c, e) < 0 ||
@@ -156,35 +154,58 @@ static int run_chunk(const struct chunk *c, struct error *e)
 
 /* ---- the target ---- */
 
-static int add_losses(const struct op_batch *p, uint32_t count, struct target_loss *loss,
-                      struct error *e)
+static int run(void *context, uint32_t index, struct error *e)
 {
-    struct train_row_loss *row = memory_new(count, sizeof *row);
-    int r = p->state->driver->fetch(p->state->gpu, &p->state->stream, row, p->words.loss,
-                                    count * sizeof *row, e);
-    for (uint32_t k = 0; k < count && r == 0; k++) {
-        const double of_row =
-            log((double)row[k].sum) + ((double)row[k].most - (double)row[k].logit);
-        loss->sum += of_row;
-        loss->right += !isnan(of_row) && row[k].right > 0;
+    struct op_batch *p = context;
+    const uint32_t target = index / HEAD_SEGMENTS;
+    const struct staged_target *s = &p->inputs.target[target];
+    const uint32_t rows = gpu_train_target_rows(&p->request->batch->target[target]);
+    struct chunk c = {.p = p,
+                      .row = p->staged + s->row,
+                      .to = p->staged + s->to,
+                      .label = p->staged + s->label,
+                      .weight = (const float *)(p->staged + s->weight)};
+    for (; c.first < rows; c.first += WORDS_CHUNK) {
+        c.rows = rows - c.first < WORDS_CHUNK ? rows - c.first : WORDS_CHUNK;
+        if (run_chunk(&c, e) < 0)
+            return -1;
     }
-    loss->count += r == 0 ? count : 0;
-    free(row);
-    return r;
+    return gpu_train_end_sums(p, e);
 }
 
 int gpu_train_words(struct op_batch *p, uint32_t target, struct batch_loss *loss,
                     struct error *e)
 {
     const struct train_target *t = &p->request->batch->target[target];
-    struct chunk c = {.p = p,
-                      .row = p->staged + p->inputs.target[target].row,
-                      .label = p->staged + p->inputs.target[target].label,
-                      .weight = (float)p->request->weight[target]};
-    for (; c.first < t->count; c.first += WORDS_CHUNK) {
-        c.rows = t->count - c.first < WORDS_CHUNK ? t->count - c.first : WORDS_CHUNK;
-        if (run_chunk(&c, e) < 0)
-            return -1;
+    const struct train_segment all = {true, target * HEAD_SEGMENTS, run};
+    if (gpu_train_end_words(p, e) < 0 || gpu_train_segment(p, &all, e) < 0 ||
+        gpu_train_read(p, &p->memory->losses, p->words.loss, t->count * sizeof *p->words.loss,
+                       e) < 0)
+        return -1;
+    p->words_target = t;
+    p->words_loss = &loss->target[target];
+    return 0;
+}
+
+static void add_losses(const struct train_row_loss *row, uint32_t count,
+                       struct target_loss *loss)
+{
+    for (uint32_t k = 0; k < count; k++) {
+        const double of_row =
+            log((double)row[k].sum) + ((double)row[k].most - (double)row[k].logit);
+        loss->sum += of_row;
+        loss->right += !isnan(of_row) && row[k].right > 0;
     }
-    return add_losses(p, t->count, &loss->target[target], e);
+    loss->count += count;
+}
+
+int gpu_train_end_words(struct op_batch *p, struct error *e)
+{
+    if (!p->words_target)
+        return 0;
+    if (gpu_train_reach(p, &p->memory->losses, e) < 0)
+        return -1;
+    add_losses(p->memory->losses.host, p->words_target->count, p->words_loss);
+    p->words_target = NULL;
+    return 0;
 }
