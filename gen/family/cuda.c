@@ -21,7 +21,8 @@ static struct phase *add_passes(struct phase *at, const char *entry, bool transp
 {
     const enum abi_over all = transposed ? ABI_OVER_TRANSPOSED : ABI_OVER_FORWARD;
     const enum abi_over merge = transposed ? ABI_OVER_TRANSPOSED_MERGE : ABI_OVER_FORWARD_MERGE;
-    *at++ = cuda_phase(entry, all, b->threads, bytes);
+    *at = cuda_phase(entry, all, b->threads, bytes);
+    at++->waves = b->waves;
     if (b->splits)
         *at++ = cuda_phase(entry, merge, b->threads, bytes);
     return at;

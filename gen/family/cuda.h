@@ -12,6 +12,7 @@ struct cuda_blocks {
     uint32_t threads;
     uint32_t forward_bytes, backward_bytes, bias_bytes; /* of shared memory */
     bool splits;                                        /* items may be split */
+    uint32_t waves;                                     /* of struct phase */
 };
 
 /* The phases of such a family. */

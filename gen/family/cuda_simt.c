@@ -39,7 +39,7 @@ static void launch(const struct target *t, const struct kernel_config *c, enum f
                    struct launch_record *ret)
 {
     const uint32_t bytes = simt_shared_bytes(c->request.head_dim);
-    const struct cuda_blocks b = {t->threads, bytes, bytes, bytes, false};
+    const struct cuda_blocks b = {t->threads, bytes, bytes, bytes, false, 0};
     cuda_launch(&b, &c->request, pass, ret);
 }
 

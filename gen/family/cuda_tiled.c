@@ -205,11 +205,20 @@ static uint64_t partial_row(const struct kernel_config *c)
     return sizeof(float) * ((1 + c->request.backward) * 16 * (uint64_t)steps(c) + 8);
 }
 
+/* Five are best over the masks of tests/gen/h100 (templates/README.md). Sparsegen has scratch for each block that the GPU holds at
+   once, which a second wave would share. */
+static uint32_t waves(const struct kernel_config *c)
+{
+    enum { WAVES = 5 };
+    return c->request.transform == ABI_SOFTMAX ? WAVES : 0;
+}
+
 static void launch(const struct target *t, const struct kernel_config *c, enum family_pass pass,
                    struct launch_record *ret)
 {
-    const struct cuda_blocks b = {block_threads(t, c), forward_bytes(t, c),
-                                  backward_bytes(t, c), backward_bytes(t, c), splits(c)};
+    const struct cuda_blocks b = {
+        block_threads(t, c),  forward_bytes(t, c), backward_bytes(t, c),
+        backward_bytes(t, c), splits(c),           waves(c)};
     cuda_launch(&b, &c->request, pass, ret);
     ret->partial_row = splits(c) ? partial_row(c) : 0;
 }

@@ -21,6 +21,8 @@ struct phase {
     enum abi_over over;
     uint32_t threads, shared_bytes; /* CUDA */
     enum phase_arguments arguments;
+    uint32_t
+        waves; /* CUDA: rows of the grid that the entry understands, if works differ in cost; 0: one */
 };
 
 struct launch_record {

@@ -173,6 +173,13 @@ static int read_arguments(const struct datum *j, bool backward, struct phase *re
     return 0;
 }
 
+/* A missing member is 0. */
+static int read_waves(const struct datum *j, struct phase *ret, const struct place *at)
+{
+    enum { MOST = 16 };
+    return datum_member(j, "waves") ? read_number32(j, "waves", MOST, &ret->waves, at) : 0;
+}
+
 static int read_phase(const struct datum *j, bool backward, struct phase *ret,
                       const struct place *at)
 {
@@ -188,7 +195,7 @@ static int read_phase(const struct datum *j, bool backward, struct phase *ret,
         return error_set(at->e, ERROR_INPUT, "%s: a phase cannot go over '%s'", at->where,
                          over);
     ret->over = (enum abi_over)which;
-    return read_arguments(j, backward, ret, at);
+    return read_waves(j, ret, at) < 0 ? -1 : read_arguments(j, backward, ret, at);
 }
 
 /* `most` 0: the list must be empty, else it holds 1 .. most phases. */

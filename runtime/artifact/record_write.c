@@ -21,6 +21,8 @@ static json_t *phases_json(const struct phase *p, uint32_t count)
                               "shared_bytes", (json_int_t)p[i].shared_bytes);
         if (p[i].arguments) /* left out where all families have it: old files stay as they are */
             json_object_set_new(j, "arguments", json_string(arguments_names[p[i].arguments]));
+        if (p[i].waves)
+            json_object_set_new(j, "waves", json_integer(p[i].waves));
         json_array_append_new(list, j);
     }
     return list;

@@ -6,18 +6,24 @@
 
 /* ---- launch ---- */
 
-/* A persistent grid: as many blocks as the GPU holds at once, or fewer where there is less work. */
+static uint32_t waves_of(const struct device_code *c, const struct phase *p)
+{
+    return p->waves > 1 && c->waves[over_transposed(p->over)] ? p->waves : 1;
+}
+
+/* A persistent grid: as many blocks as the GPU holds at once, or fewer where there is less work. Phases with waves have
+   further blocks behind these. */
 static int enqueue(const struct device_code *c, const struct phase *p, uint64_t indices,
                    const void *args, const struct device_launch *l, struct error *e)
 {
     const struct loaded_phase *to = &c->phase[cuda_find_phase(c, p->entry)];
-    uint32_t blocks = indices < to->fit ? (uint32_t)indices : to->fit;
+    const struct wave_grid grid = waves_grid(indices, to->fit, waves_of(c, p));
     void *arguments[] = {(void *)(uintptr_t)args};
-    if (l->launches && blocks)
+    if (l->launches && grid.blocks)
         ++*l->launches;
-    return blocks ? CALL(cuLaunchKernel, to->function, blocks, 1, 1, p->threads, 1, 1,
-                         p->shared_bytes, l->stream, arguments, NULL)
-                  : 0;
+    return grid.blocks ? CALL(cuLaunchKernel, to->function, grid.blocks, grid.waves, 1,
+                              p->threads, 1, 1, p->shared_bytes, l->stream, arguments, NULL)
+                       : 0;
 }
 
 static int launch_hopper(const struct device_code *c, const struct phase *p,

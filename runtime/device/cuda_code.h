@@ -24,6 +24,7 @@ struct device_code {
     struct abi_plan plan[2];        /* forward, transposed; `work` of layer 0's first entry */
     struct abi_steps steps[PASSES]; /* the same */
     struct hopper_maps *maps;       /* null where no phase needs them */
+    bool waves[2]; /* launches over the plan have waves, over the transposed one */
 };
 
 /* The entry's index among c->phase, or that of the next free one. */

@@ -255,6 +255,7 @@ int cuda_load(const struct artifact *a, const struct artifact_target *t, int ord
         cuda_unload(c);
         return -1;
     }
+    waves_needed(a, t, c->waves);
     *ret = c;
     return 0;
 }

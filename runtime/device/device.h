@@ -90,6 +90,18 @@ static inline uint32_t args_element_bytes(const struct abi_args *a, const struct
 /* True if the phase goes over the transposed plan. */
 bool over_transposed(enum abi_over over);
 
+/* Waves of a CUDA launch: further rows of the grid, whose blocks the GPU starts as others end (templates/cuda/tiled/work_item.h). */
+struct wave_grid {
+    uint32_t blocks, waves; /* extents of the grid */
+};
+
+/* Whether launches over the plan and over the transposed plan have waves: some layer's list has a work of more than 1.5 times
+   the mean cost. Other lists lose more by blocks that start late than they gain. */
+void waves_needed(const struct artifact *a, const struct artifact_target *t, bool ret[2]);
+
+/* The grid for so many works, where `fit` blocks fit on the GPU at once and the launch has `waves` waves. */
+struct wave_grid waves_grid(uint64_t works, uint32_t fit, uint32_t waves);
+
 extern const struct device device_cpu, device_cuda;
 /* A table for each library (emulated/devices_all.c, devices_runtime.c); it ends with null, the best come first. */
 extern const struct device *const devices[];

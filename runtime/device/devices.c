@@ -72,6 +72,40 @@ uint64_t phase_indices(enum abi_over over, const struct abi_args *a)
     }
 }
 
+static bool is_uneven(const struct plan_pass *p, const uint64_t layer_work[3])
+{
+    const uint64_t works = layer_work[1] - layer_work[2];
+    uint64_t sum = 0, largest = 0;
+    for (uint64_t k = layer_work[0]; k < layer_work[0] + works; k++) {
+        const uint64_t cost = p->items[p->work[k].item].cost;
+        sum += cost;
+        largest = cost > largest ? cost : largest;
+    }
+    return 2 * largest * works > 3 * sum;
+}
+
+static bool some_uneven(const struct plan_pass *p, uint32_t layers)
+{
+    for (uint32_t l = 0; p->n_work && l < layers; l++)
+        if (is_uneven(p, p->layer_work[l]))
+            return true;
+    return false;
+}
+
+void waves_needed(const struct artifact *a, const struct artifact_target *t, bool ret[2])
+{
+    const struct artifact_plan *p = &a->plan[t->plan];
+    ret[0] = some_uneven(&p->forward, a->mask->layers);
+    ret[1] = some_uneven(&p->transposed, a->mask->layers);
+}
+
+struct wave_grid waves_grid(uint64_t works, uint32_t fit, uint32_t waves)
+{
+    if (works <= (uint64_t)fit * waves)
+        return (struct wave_grid){(uint32_t)works, 1};
+    return (struct wave_grid){fit, waves};
+}
+
 int device_find(const char *name, const struct device **ret, int *ret_ordinal, struct error *e)
 {
     int ordinal = DEVICE_CURRENT;

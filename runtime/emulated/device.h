@@ -23,6 +23,8 @@ static __thread const struct emulation_face *the_block
 #define THREAD                (the_block->current)
 #define BLOCK                 (the_block->block)
 #define BLOCKS                (the_block->blocks)
+#define WAVE                  (the_block->wave)
+#define WAVES                 (the_block->waves)
 #define SYNC()                MACHINE->barrier(HERE)
 #define SYNC_WARP()           MACHINE->sync_warp(HERE)
 #define SHUFFLE_XOR(x, mask)  MACHINE->exchange(x, THREAD ^ (mask), HERE)

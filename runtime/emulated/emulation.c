@@ -110,8 +110,11 @@ int emulation_block(emulation_enter_fn *enter, void *entry, const void *args,
     }
     memset(b, 0, sizeof *b);
     b->launch = l;
-    b->face =
-        (struct emulation_face){.block = l->block, .blocks = l->blocks, .machine = &machine};
+    b->face = (struct emulation_face){.block = l->block % l->blocks,
+                                      .blocks = l->blocks,
+                                      .wave = l->block / l->blocks,
+                                      .waves = l->waves ? l->waves : 1,
+                                      .machine = &machine};
     b->enter = enter;
     b->entry = entry;
     b->args = args;

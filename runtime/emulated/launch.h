@@ -53,6 +53,7 @@ struct emulation_work {
 
 struct emulation_launch {
     uint32_t block, blocks, threads, shared_bytes;
+    uint32_t waves; /* blocks counts those of a wave, `block` goes on over all; 0: one wave */
     uint64_t
         seed; /* of the order that threads run in, 0: by number; of the timing of copies (hopper.h) */
     void *memory; /* emulation_memory_bytes() of it, aligned to 64 bytes, any content */

@@ -76,7 +76,9 @@ struct emulation_machine {
 
 /* A block as its text sees it. */
 struct emulation_face {
-    uint32_t current, block, blocks; /* running thread; number of the block, and of all */
+    uint32_t current, block,
+        blocks; /* running thread; number of the block in its wave, and of all there */
+    uint32_t wave, waves; /* number of the block's wave, and of all */
     uint8_t *shared;
     const struct emulation_machine *machine;
 };

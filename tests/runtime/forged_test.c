@@ -94,6 +94,7 @@ LIE(no_phases,     a->target[0].launch.n_forward = 0)
 LIE(no_backward,   a->target[0].launch.n_backward = 0)
 LIE(no_state,      a->target[0].launch.delta_row = 0)
 LIE(huge_scratch,  a->target[0].launch.scratch_col = UINT64_C(1) << 40)
+LIE(many_waves,    a->target[0].launch.forward[0].waves = 17)
 LIE(bad_entry,     strcpy(a->target[0].launch.forward[0].entry, "a b"))
 LIE(over,          a->target[0].launch.forward[0].over = ABI_OVER_TRANSPOSED)
 LIE(twice,         strcpy(a->target[1].name, a->target[0].name))
@@ -273,7 +274,7 @@ static const struct lie lies[] = {
     NAMED(work_head), NAMED(work_item), NAMED(work_twice), NAMED(layer_first),
     NAMED(layer_big), NAMED(layer_count), NAMED(head_first), NAMED(head_items), NAMED(first_order), NAMED(first_last),
     NAMED(max_cols), NAMED(layer_merge), NAMED(item_partial_slot), NAMED(item_partial_slots), NAMED(partial_slots), NAMED(uses), NAMED(block_rows), NAMED(launch_row_block), NAMED(cpu_row_block), NAMED(plan_index),
-    NAMED(no_phases), NAMED(no_backward), NAMED(no_state), NAMED(huge_scratch),
+    NAMED(no_phases), NAMED(no_backward), NAMED(no_state), NAMED(huge_scratch), NAMED(many_waves),
     NAMED(bad_entry), NAMED(over), NAMED(twice), NAMED(no_code), NAMED(empty_code),
     NAMED(missing_code), NAMED(two_codes), NAMED(head_dim),
     NAMED(mask_at), NAMED(mask_at_big), NAMED(mask_run_end), NAMED(mask_run_order),

@@ -137,9 +137,10 @@ static void trace_to_file(void *to, uint32_t warp, uint32_t pc)
 
 struct launch {
     struct program *program;
-    uint32_t blocks, threads, shared; /* threads and bytes of a block */
-    uint64_t *counts;                 /* as in struct block */
-    uint64_t *copied;                 /* bytes, of all blocks */
+    uint32_t blocks, waves, threads,
+        shared;       /* extents of the grid; threads and bytes of a block */
+    uint64_t *counts; /* as in struct block */
+    uint64_t *copied; /* bytes, of all blocks */
     uint8_t *needed;
     struct cost *cost; /* or null */
 };
@@ -152,8 +153,9 @@ static int run_block(const struct launch *l, uint32_t index)
     struct block b = {.program = p,
                       .memory = &gpu.memory,
                       .warps = l->threads / 32,
-                      .index = index,
+                      .index = index % l->blocks,
                       .grid = l->blocks,
+                      .wave = index / l->blocks,
                       .shared_bytes = p->shared_base + p->shared_static + l->shared,
                       .counts = l->counts,
                       .needed = l->needed,
@@ -205,9 +207,9 @@ static void report(const struct launch *l)
         all += l->counts[k];
     fprintf(to,
             "{\"entry\":\"%s\",\"target\":\"sm_%d\",\"threads\":%u,\"shared\":%u,\"blocks\":%u,"
-            "\"issued\":%llu,\"copied\":%llu,\"counts\":[",
+            "\"waves\":%u,\"issued\":%llu,\"copied\":%llu,\"counts\":[",
             p->entry, number("MASKC_SASS_CAPABILITY", 80), l->threads, l->shared, l->blocks,
-            (unsigned long long)all, (unsigned long long)*l->copied);
+            l->waves, (unsigned long long)all, (unsigned long long)*l->copied);
     for (uint32_t k = 0; k < p->count; k++)
         fprintf(to, "%s%llu", k ? "," : "", (unsigned long long)l->counts[k]);
     fprintf(to, "],\"needed\":[");
@@ -233,16 +235,17 @@ FAKE(cuLaunchKernel, struct cu_function *function, unsigned grid_x, unsigned gri
                         .wavefronts = calloc(p->count, sizeof *cost.wavefronts)};
     const struct launch l = {.program = p,
                              .blocks = grid_x,
+                             .waves = grid_y,
                              .threads = block_x,
                              .shared = shared,
                              .counts = calloc(p->count, sizeof *l.counts),
                              .copied = &copied,
                              .needed = calloc(p->count, 1),
                              .cost = timed ? &cost : NULL};
-    int r = extra || grid_y * grid_z * block_y * block_z != 1 ? FAULTED : 0;
-    program_arguments(p, block_x, grid_x, arguments);
+    int r = extra || grid_z * block_y * block_z != 1 ? FAULTED : 0;
+    program_arguments(p, block_x, (const uint32_t[]){grid_x, grid_y, grid_z}, arguments);
     memory_untouch(&gpu.memory);
-    for (uint32_t k = 0; k < grid_x && r == 0; k++)
+    for (uint32_t k = 0; k < grid_x * grid_y && r == 0; k++)
         r = run_block(&l, k) < 0 ? FAULTED : 0;
     report(&l);
     cost_finish(&cost);

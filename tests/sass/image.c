@@ -250,7 +250,7 @@ static void put_arguments(struct program *p, void *const *arguments)
         memcpy(to + p->argument[k].offset, arguments[k], p->argument[k].bytes);
 }
 
-void program_arguments(struct program *p, uint32_t threads, uint32_t blocks,
+void program_arguments(struct program *p, uint32_t threads, const uint32_t grid[3],
                        void *const *arguments)
 {
     const bool newest = p->parameters >= 0x380;
@@ -258,7 +258,7 @@ void program_arguments(struct program *p, uint32_t threads, uint32_t blocks,
     memset(p->bank[0], 0, p->parameters);
     for (uint32_t k = 0; k < 3; k++) {
         put(p, sizes + 4 * k, k ? 1 : threads);
-        put(p, sizes + (newest ? 16 : 12) + 4 * k, k ? 1 : blocks);
+        put(p, sizes + (newest ? 16 : 12) + 4 * k, grid[k]);
     }
     put(p, 0x28, LOCAL_WORDS * 4);
     put(p, 0x37c < p->parameters ? 0x37c : 0x28, LOCAL_WORDS * 4);

@@ -28,5 +28,5 @@ char *image_disassemble(const uint8_t *cubin, uint64_t bytes, char *why, size_t 
 
 /* Fills constant bank 0: the sizes of block and grid, the stack pointer, and the parameters, as many bytes as the entry
    takes. `arguments` points to each, as for cuLaunchKernel. */
-void program_arguments(struct program *p, uint32_t threads, uint32_t blocks,
+void program_arguments(struct program *p, uint32_t threads, const uint32_t grid[3],
                        void *const *arguments);

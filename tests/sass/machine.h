@@ -53,7 +53,7 @@ enum {
     MATRIX_NEGATIVE_B = 8,
 };
 
-enum special { SPECIAL_ZERO, SPECIAL_THREAD, SPECIAL_BLOCK, SPECIAL_LANE };
+enum special { SPECIAL_ZERO, SPECIAL_THREAD, SPECIAL_BLOCK, SPECIAL_WAVE, SPECIAL_LANE };
 
 struct operand {
     enum operand_kind kind;
@@ -216,7 +216,7 @@ struct block {
     const struct program *program;
     struct memory *memory;
     struct warp *warp;
-    uint32_t warps, index, grid;
+    uint32_t warps, index, grid, wave;
     uint8_t *shared;
     uint32_t shared_bytes; /* with what is the system's at the beginning */
     struct shadow *shadow;

@@ -35,6 +35,7 @@ void run_special(struct warp *w, const struct instruction *i, uint32_t mask)
     const lanes value[] = {[SPECIAL_ZERO] = splat(0),
                            [SPECIAL_THREAD] = LANE + 32 * w->index,
                            [SPECIAL_BLOCK] = splat(w->block->index),
+                           [SPECIAL_WAVE] = splat(w->block->wave),
                            [SPECIAL_LANE] = LANE};
     put_word(w, &i->op[0], value[i->op[1].index], mask);
 }

@@ -107,7 +107,7 @@ static bool read_special(const char **at, struct operand *o)
     } table[] = {{"SRZ", SPECIAL_ZERO},          {"SR_TID.X", SPECIAL_THREAD},
                  {"SR_CTAID.X", SPECIAL_BLOCK},  {"SR_LANEID", SPECIAL_LANE},
                  {"SR_CgaCtaId", SPECIAL_ZERO},  {"SR_TID.Y", SPECIAL_ZERO},
-                 {"SR_LMEMHIOFF", SPECIAL_ZERO}, {"SR_CTAID.Y", SPECIAL_ZERO}};
+                 {"SR_LMEMHIOFF", SPECIAL_ZERO}, {"SR_CTAID.Y", SPECIAL_WAVE}};
     o->kind = OPERAND_SPECIAL;
     for (size_t k = 0; k < sizeof table / sizeof *table; k++)
         if (text_skip(at, table[k].name)) {

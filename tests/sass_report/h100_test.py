@@ -103,6 +103,17 @@ class PredictionTest(unittest.TestCase):
         self.assertEqual(h100.balance([3, 1], (1, 2), 2), 1.5)
         self.assertEqual(h100.balance([1, 1, 1], (1, 1), 2), 4 / 3)  # a last round of one
 
+    def test_waves(self):
+        """Every work is some block's, once; a wave has half of the rest; a block of the second wave starts when one ends."""
+        for count in range(40):
+            for blocks in range(1, 5):
+                for waves in range(1, 6):
+                    listed = sorted(k for share in h100.shares(count, blocks, waves) for k in share)
+                    self.assertEqual(listed, list(range(count)))
+        self.assertEqual([list(x) for x in h100.shares(8, 2, 2)], [[0, 2], [1, 3], [4, 6], [5, 7]])
+        self.assertEqual(h100.balance([5, 1, 1, 1, 1, 1], (1, 1), 2, 1), 1.4)
+        self.assertEqual(h100.balance([5, 1, 1, 1, 1, 1], (1, 1), 2, 2), 1.2)
+
     def test_table(self):
         said = io.StringIO()
         with contextlib.redirect_stdout(said):

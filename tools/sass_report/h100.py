@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Milliseconds of counted launches on an H100: of each unit by itself, and of all together. The counts are those of
 MASKC_SASS_COUNTS (tests/sass/cost/cost.h); nothing here knows a kernel or a mask."""
+import heapq
 import json
 
 import classes
@@ -34,17 +35,34 @@ def counted(record, code, blocks):
     return {"kernel": record["entry"], "warps": record["threads"] // classes.WARP, "resident": blocks, "products": products, "slots": sum(record["counts"]),
             "wavefronts": sum(record["wavefronts"]), "sectors": sum(record["sectors"]),
             "moved": record["fetched"] + record["stored"], "alone": record["alone"], "waited": record["waited"],
-            "trips": record["trips"], "works": record["works"]}
+            "trips": record["trips"], "works": record["works"], "waves": record.get("waves", 1)}
 
 
-def balance(works, times, blocks):
-    """The longest block's work over the mean: block b takes works b, b + blocks, .. of the list, in which each counted
-    work stands times[0] times in a row (sequences) and which follows itself times[1] times (heads)."""
-    batch, repeats = times
-    sums = [0] * blocks
-    for k in range(len(works) * batch * repeats):
-        sums[k % blocks] += works[k // batch % len(works)]
-    return max(sums) * blocks / sum(sums)
+def shares(count, blocks, waves):
+    """The works of each block, in the order in which blocks start: a wave has half of the works that the waves before leave
+    (templates/cuda/tiled/work_item.h, runtime/device/waves.c)."""
+    if count <= blocks * waves:
+        return [range(k, k + 1) for k in range(count)]
+    ends = [count - (count >> wave) for wave in range(waves)] + [count]
+    return [range(begin + b, end, blocks) for begin, end in zip(ends, ends[1:]) for b in range(min(blocks, end - begin))]
+
+
+def listed(works, repeats):
+    """The counted list of works for `repeats` times its heads: in the order of gen/plan/work.c, the dearest first to a factor of four, and
+    within that head by head."""
+    kinds = [next(k for k in range(64) if work * 4 ** (k + 1) >= max(works) or not work) for work in works]
+    order = sorted((kind, repeat, k) for k, kind in enumerate(kinds) for repeat in range(repeats))
+    return [works[k] for _, _, k in order]
+
+
+def balance(works, times, blocks, waves=1):
+    """The last block's end over the mean: a wave's block b takes works b, b + blocks, .. of the wave's part of the list, for times[0] times
+    the sequences and times[1] times the heads. A block of a later wave starts when one ends."""
+    works = listed(works, times[1])
+    ends = [0] * blocks
+    for share in shares(len(works) * times[0], blocks, waves):
+        heapq.heapreplace(ends, ends[0] + sum(works[k // times[0]] for k in share))
+    return max(ends) * blocks / sum(ends)
 
 
 def units(c, times):
@@ -59,7 +77,7 @@ def units(c, times):
 def predict(c, batch, repeats=1):
     """Predicts a counted launch with `batch` times its sequences and `repeats` times its heads."""
     made = units(c, (batch, repeats))
-    spread = balance(c["works"], (batch, repeats), c["resident"] * PROCESSORS) if c["works"] else 1
+    spread = balance(c["works"], (batch, repeats), c["resident"] * PROCESSORS, c.get("waves", 1)) if c["works"] else 1
     together = sum(t ** OVERLAP for t in made.values()) ** (1 / OVERLAP)
     return {"kernel": c["kernel"], "ms": 1e3 * (together * spread + LAUNCH), "binds": max(made, key=made.get), "balance": spread,
             "units": {name: 1e3 * made[name] for name in UNITS}} | {

@@ -18,6 +18,7 @@ struct device_code {
     const struct artifact_target *target;
     struct emulated_text *text;
     struct hopper_maps *maps; /* null where no phase needs them */
+    bool waves[2];            /* as on a GPU */
     u32 *patterns[2]; /* with maps: copies of both directions, which bulk copies may read */
 };
 
@@ -102,6 +103,7 @@ static int load(const struct artifact *a, const struct artifact_target *t, int o
     struct device_code *c = memory_new(1, sizeof *c);
     c->artifact = a;
     c->target = t;
+    waves_needed(a, t, c->waves);
     if (open_code(c, e) < 0 || load_hopper(c, e) < 0) {
         unload(c);
         return -1;
@@ -122,8 +124,12 @@ static int run_phase(const struct device_code *c, const struct phase *p, uint64_
                      const union phase_args *args, const struct device_launch *l,
                      struct error *e)
 {
-    const struct emulated_launch launch = {
-        c->text, p->entry, {l->workers, p->threads, p->shared_bytes}, args, sizeof *args};
+    const uint32_t waves = c->waves[over_transposed(p->over)] ? p->waves : 0;
+    const struct emulated_launch launch = {c->text,
+                                           p->entry,
+                                           {l->workers, p->threads, p->shared_bytes, waves},
+                                           args,
+                                           sizeof *args};
     if (l->launches && indices)
         ++*l->launches;
     return indices ? emulated_submit_launch(l->emulated, &launch, e) : 0;

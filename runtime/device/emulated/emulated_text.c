@@ -233,12 +233,18 @@ static void run_block(const struct call *c, uint32_t block, struct error *e)
 {
     struct emulation_launch run = {.block = block,
                                    .blocks = c->grid->blocks,
+                                   .waves = c->grid->waves,
                                    .threads = c->grid->threads,
                                    .shared_bytes = c->grid->shared_bytes,
                                    .seed = order_seed(),
                                    .banks = counts_begin()};
     run_mapped(c, &run, e);
     counts_end(c->entry, &run);
+}
+
+static uint32_t count_blocks(const struct emulated_grid *grid)
+{
+    return grid->blocks * (grid->waves ? grid->waves : 1);
 }
 
 struct blocks {
@@ -252,7 +258,8 @@ static void run_blocks(void *context, uint32_t step, uint32_t thread, uint32_t t
 {
     struct blocks *all = context;
     (void)step, (void)thread, (void)threads;
-    for (uint32_t k; (k = atomic_fetch_add(&all->next, 1)) < all->call->grid->blocks;)
+    const uint32_t count = count_blocks(all->call->grid);
+    for (uint32_t k; (k = atomic_fetch_add(&all->next, 1)) < count;)
         run_block(all->call, k, &all->errors[k]);
 }
 
@@ -260,11 +267,12 @@ int emulated_run(const struct emulated_text *t, const char *entry, const void *a
                  const struct emulated_grid *grid, struct error *e)
 {
     const struct call c = {t, entry, args, grid};
-    struct error *errors = memory_new(grid->blocks, sizeof *errors);
+    const uint32_t count = count_blocks(grid);
+    struct error *errors = memory_new(count, sizeof *errors);
     int r = 0;
     struct blocks all = {.call = &c, .errors = errors};
     threads_run(threads_most(), 1, run_blocks, &all);
-    for (uint32_t block = 0; block < grid->blocks && r == 0; block++)
+    for (uint32_t block = 0; block < count && r == 0; block++)
         if (errors[block].kind != ERROR_NONE)
             r = error_set(e, errors[block].kind, "%s", errors[block].text);
     free(errors);

@@ -16,6 +16,7 @@ int emulated_find(const struct emulated_text *t, const char *entry, struct error
 
 struct emulated_grid {
     uint32_t blocks, threads, shared_bytes; /* threads and dynamic shared memory of a block */
+    uint32_t waves;                         /* of so many blocks each; 0: one */
 };
 /* Runs all blocks of an entry with *args, which are what the entry takes. Blocks run side by side on
    OpenMP's threads, each watched. ERROR_FALSE where the kernel did wrong. */

@@ -5,11 +5,12 @@
 
 ENTRY_OF(attention_forward, THREADS, FORWARD_BLOCKS)(ARGS a)
 {
-    if (BLOCK >= work_item_count(&a, &a.forward))
+    const u32 first = first_work(&a, &a.forward);
+    if (first >= works_end(&a, &a.forward))
         return;
-    struct ahead ahead = ahead_start(&a, &a.forward);
+    struct ahead ahead = ahead_start(&a, &a.forward, first);
     NO_UNROLL
-    for (u32 at = BLOCK; at < work_item_count(&a, &a.forward); at = ahead.at) {
+    for (u32 at = first; at < works_end(&a, &a.forward); at = ahead.at) {
         struct work_item work = work_item_at(&a, &a.forward, at, &ahead);
         if (ROW_PASS && work.global_row) {
             global_row_forward(&a, &work);

@@ -171,11 +171,12 @@ DEVICE void row_block_dkv(const struct abi_args *a, struct work_item *work, stru
 
 ENTRY_OF(attention_dkv, THREADS, KEY_BLOCKS)(ARGS a)
 {
-    if (BLOCK >= work_item_count(&a, &a.transposed))
+    const u32 first = first_work(&a, &a.transposed);
+    if (first >= works_end(&a, &a.transposed))
         return;
-    struct ahead ahead = ahead_start(&a, &a.transposed);
+    struct ahead ahead = ahead_start(&a, &a.transposed, first);
     NO_UNROLL
-    for (u32 at = BLOCK; at < work_item_count(&a, &a.transposed); at = ahead.at) {
+    for (u32 at = first; at < works_end(&a, &a.transposed); at = ahead.at) {
         struct work_item work = work_item_at(&a, &a.transposed, at, &ahead);
         if (ROW_PASS && work.global_row) {
             global_row_dkv(&a, &work);

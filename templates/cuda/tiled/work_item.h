@@ -25,6 +25,27 @@ DEVICE u32 work_item_count(const struct abi_args *a, const struct abi_plan *plan
            a->slice_batch;
 }
 
+/* Waves of a launch: the grid is BLOCKS x WAVES. The GPU starts the blocks of a wave as those of the wave before end, which
+   evens out works of different cost. A wave has half of the works that the waves before leave, the last wave all of
+   them. The block that computes a work does not change its results. */
+#ifndef MASKC_EMULATION
+#define WAVE  blockIdx.y
+#define WAVES gridDim.y
+#endif
+
+/* The block's first work, and the end of its wave's works. It has every BLOCKS-th of them. */
+DEVICE u32 first_work(const struct abi_args *a, const struct abi_plan *plan)
+{
+    const u32 works = work_item_count(a, plan);
+    return BLOCK + works - (works >> WAVE);
+}
+
+DEVICE u32 works_end(const struct abi_args *a, const struct abi_plan *plan)
+{
+    const u32 works = work_item_count(a, plan), next = opt_barrier(WAVE) + 1;
+    return next < WAVES ? works - (works >> next) : works;
+}
+
 /* An entry file may define it as 0, where registers do not suffice: a work is then loaded when it begins. */
 #ifndef READS_AHEAD
 #define READS_AHEAD 1
@@ -91,14 +112,15 @@ DEVICE void ahead_piece(struct ahead *x, const struct abi_plan *plan)
 }
 
 /* Loads all of it, one after the other, for a block's first work. */
-DEVICE struct ahead ahead_start(const struct abi_args *a, const struct abi_plan *plan)
+DEVICE struct ahead ahead_start(const struct abi_args *a, const struct abi_plan *plan,
+                                u32 first)
 {
     struct ahead x = {{0, 0}, {0, 0}, 0, 0, 0};
     if (!READS_AHEAD)
         return x;
-    ahead_entry(&x, a, plan, BLOCK);
+    ahead_entry(&x, a, plan, first);
     x.work = x.then;
-    ahead_entry(&x, a, plan, BLOCK + BLOCKS);
+    ahead_entry(&x, a, plan, first + BLOCKS);
     ahead_item(&x, plan);
     ahead_piece(&x, plan);
     return x;

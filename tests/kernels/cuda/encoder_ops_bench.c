@@ -155,7 +155,8 @@ static void launch_machine(struct bench *b, const char *entry, const void *a, ui
     struct program *p = b->code.entry;
     while (strcmp(p->entry, entry))
         p++;
-    program_arguments(p, ROWS_THREADS, BLOCKS, &(void *){(void *)(uintptr_t)a});
+    program_arguments(p, ROWS_THREADS, (const uint32_t[]){BLOCKS, 1, 1},
+                      &(void *){(void *)(uintptr_t)a});
     for (uint32_t k = 0; k < BLOCKS; k++) {
         struct block one = {.program = p,
                             .memory = &machine_memory,

@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The tiled kernels of the half dtypes, run on the CPU by the emulation, against the float64
    reference: the gallery, each kind of piece with each feature and each shape of head, a long
-   sequence, rows that items share, and equal bits whatever the order of threads and the number of blocks. `tiled_test
+   sequence, rows that items share, and equal bits whatever the order of threads and the number of blocks and waves. `tiled_test
    --all` takes the full product; where $MASKC_KNOWN is set, cases of its tiled.txt do not run (known.h), and --update writes it. */
 #include "masks/base/memory.h"
 #include "masks/language/gallery.h"
+#include "runtime/device/device.h"
 #include "tests/support/known/known_text.h"
 #include "tests/support/planned_work.h"
 #include "tests/support/test.h"
@@ -270,6 +271,25 @@ static char *replace(const char *text, void *data)
     return text_take(&out);
 }
 
+/* Runs the case with the edited text and fails if its results are right. */
+static void must_be_wrong(const struct kernel_case *c, struct edit edit)
+{
+    struct error e = {0};
+    struct check_result *r = NULL;
+    uint32_t count = 0;
+    struct maskc_kernel *k = fixture_load(c, replace, &edit, &e);
+    if (!k)
+        fail_msg("%s", e.text);
+    struct problem p = fixture_problem(k);
+    bool red = check_problem(&(struct check){k, &p, true, 1, c->mask}, &r, &count, &e) < 0;
+    for (uint32_t at = 0; at < count; at++)
+        red |= !r[at].ok;
+    if (!red)
+        fail_msg("without '%s' nothing is wrong", edit.from);
+    free(r);
+    kernel_unload(k);
+}
+
 static void test_what_is_left_counts(void **state)
 {
     (void)state;
@@ -281,26 +301,33 @@ static void test_what_is_left_counts(void **state)
         {"e->sum * PARTIAL_WIDTH + 8 * chunk", "8 * chunk"},
         {"*d_q = *p_k;", ";"},
     };
-    for (uint32_t k = 0; k < sizeof edits / sizeof *edits; k++) {
-        struct error e = {0};
-        struct check_result *r = NULL;
-        uint32_t count = 0;
-        struct edit edit = edits[k];
-        struct kernel_case c = shared_cases[0];
-        c.request.dropout = false;
-        struct maskc_kernel *kernel = fixture_load(&c, replace, &edit, &e);
-        if (!kernel)
-            fail_msg("%s", e.text);
-        struct problem p = fixture_problem(kernel);
-        bool red =
-            check_problem(&(struct check){kernel, &p, true, 1, c.mask}, &r, &count, &e) < 0;
-        for (uint32_t at = 0; at < count; at++)
-            red |= !r[at].ok;
-        if (!red)
-            fail_msg("without '%s' nothing is wrong", edit.from);
-        free(r);
-        kernel_unload(kernel);
+    struct kernel_case c = shared_cases[0];
+    c.request.dropout = false;
+    for (uint32_t k = 0; k < sizeof edits / sizeof *edits; k++)
+        must_be_wrong(&c, edits[k]);
+}
+
+static void see_waves(const struct artifact *a)
+{
+    bool needed[2];
+    see_tiled(a);
+    waves_needed(a, &a->target[0], needed);
+    assert_true(needed[0] && needed[1] && a->target[0].launch.forward[0].waves > 1);
+}
+
+/* Works that differ in cost, handed out in waves: each exactly once, with equal bits. */
+static void test_waves(void **state)
+{
+    (void)state;
+    const struct kernel_case c = {"causal", 640, 2, FEATURES(ABI_BF16, 32), .tiled = true};
+    struct maskc_kernel *k = may_load(&c, "waves", see_waves);
+    if (k) {
+        struct problem p = fixture_problem(k);
+        must_hold_as_planned(k, c.mask);
+        must_repeat(k, &p, 3);
+        kernel_unload(k);
     }
+    must_be_wrong(&c, (struct edit){"next < WAVES ? works", "next < WAVES ? works - 1"});
 }
 
 int main(int argc, char **argv)
@@ -315,6 +342,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(test_order_of_threads),
         cmocka_unit_test(test_shared_rows),
         cmocka_unit_test(test_what_is_left_counts),
+        cmocka_unit_test(test_waves),
     };
     return known_finish(&known, cmocka_run_group_tests_name("tiled", tests, NULL, NULL));
 }

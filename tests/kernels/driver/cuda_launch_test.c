@@ -155,12 +155,48 @@ static void test_phases_as_recorded(void **state)
     cuda_must_hold_nothing(f);
 }
 
+/* Blocks of the grid for 132 sequences of a mask, of which 396 fit at once. */
+static unsigned blocks_for(const char *mask, uint32_t n)
+{
+    const struct kernel_case c = {
+        mask, n, 2, {.dtype = ABI_BF16, .head_dim = 32}, .tiled = true};
+    struct fake *f = cuda_fake();
+    struct error e = {0};
+    struct maskc_kernel *k = NULL;
+    uint64_t size;
+    uint8_t *bytes = fixture_file(&c, NULL, NULL, &size);
+    if (kernel_load(bytes, size, "x.mkb", "cuda", &k, &e) < 0)
+        fail_msg("%s: %s", mask, e.text);
+    struct problem problem = fixture_problem(k);
+    problem.batch = 132;
+    struct problem_data *d = problem_inputs(&problem);
+    struct trial *t = trial_new(k, &problem, d, false, 0, &e);
+    if (!t || trial_run(t, false, &e) < 0)
+        fail_msg("%s: %s", mask, e.text);
+    trial_destroy(t);
+    problem_data_destroy(d);
+    kernel_unload(k);
+    free(bytes);
+    cuda_must_hold_nothing(f);
+    return f->grid;
+}
+
+/* Five waves if works differ in cost, or a block for each of fewer works; else one wave. */
+static void test_waves(void **state)
+{
+    (void)state;
+    assert_int_equal(blocks_for("window(40)", 1280), 396);
+    assert_int_equal(blocks_for("causal", 640), 132 * 2 * 5);
+    assert_int_equal(blocks_for("causal", 1280), 5 * 396);
+}
+
 int main(int argc, char **argv)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_load_and_launch),
         cmocka_unit_test(test_launch_only_enqueues),
         cmocka_unit_test(test_phases_as_recorded),
+        cmocka_unit_test(test_waves),
     };
     if (argc != 2) {
         print_error("usage: cuda_launch_test FOLDER, where the fake libcuda.so.1 is\n");

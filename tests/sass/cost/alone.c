@@ -78,7 +78,12 @@ static void works_turn(struct warp *w, uint32_t at)
 static void works_store(struct block *b)
 {
     struct cost *c = b->cost;
-    const uint32_t least = b->index + c->now.count * b->grid + 1;
+    if (b->wave != c->wave) {
+        c->wave = b->wave;
+        c->wave_first = c->works;
+    }
+    const uint32_t first = c->wave_first + b->index;
+    const uint32_t least = first + c->now.count * b->grid + 1;
     if (b->epoch != c->now.epoch)
         works_end(&c->now, b->warp[0].clock.next);
     if (least > c->work_capacity) {
@@ -87,7 +92,7 @@ static void works_store(struct block *b)
         c->work_capacity = 2 * least;
     }
     for (uint32_t k = 0; k < c->now.count; k++) {
-        const uint32_t at = b->index + k * b->grid;
+        const uint32_t at = first + k * b->grid;
         c->work[at] = c->now.end[k] - (k ? c->now.end[k - 1] : 0);
         c->works = c->works > at ? c->works : at + 1;
     }

@@ -38,7 +38,8 @@ struct cost {
     uint64_t trips;  /* such waits */
     uint64_t *work;  /* [works] cycles of each work in a block that is alone */
     uint32_t works, work_capacity;
-    struct works now; /* of the block that runs */
+    struct works now;          /* of the block that runs */
+    uint32_t wave, wave_first; /* of that block, and the wave's first work */
 };
 
 /* When a warp of a block that is alone may go on, in cycles. */

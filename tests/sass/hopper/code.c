@@ -151,7 +151,7 @@ int code_run(struct code *c, uint32_t blocks, uint32_t threads, uint32_t shared,
 {
     struct program *p = &c->image.entry[0];
     int r = 0;
-    program_arguments(p, threads, blocks, arguments);
+    program_arguments(p, threads, (const uint32_t[]){blocks, 1, 1}, arguments);
     for (uint32_t k = 0; k < blocks && r == 0; k++) {
         struct block b = {.program = p,
                           .memory = &c->memory,
