@@ -42,6 +42,12 @@ static int processors(void)
     return 1 + number("MASKC_SASS_SEED", 1) % 3;
 }
 
+/* Blocks of a processor. */
+static int resident(void)
+{
+    return 1 + number("MASKC_SASS_SEED", 1) % 2;
+}
+
 #define FAKE_GPU                gpu
 #define FAKE_CAPABILITY(device) ((void)(device), number("MASKC_SASS_CAPABILITY", 80))
 #define FAKE_PROCESSORS         processors()
@@ -123,7 +129,7 @@ FAKE(cuOccupancyMaxActiveBlocksPerMultiprocessor, int *blocks, struct cu_functio
 {
     INSIDE;
     (void)shared;
-    *blocks = 1 + number("MASKC_SASS_SEED", 1) % 2;
+    *blocks = resident();
     return fail(function && threads % 32 == 0 && threads <= 1024 ? 0 : NOT_FOUND);
 }
 
@@ -232,7 +238,8 @@ FAKE(cuLaunchKernel, struct cu_function *function, unsigned grid_x, unsigned gri
     uint64_t copied = 0;
     const bool timed = getenv("MASKC_SASS_COUNTS") && !p->apart;
     struct cost cost = {.sectors = calloc(p->count, sizeof *cost.sectors),
-                        .wavefronts = calloc(p->count, sizeof *cost.wavefronts)};
+                        .wavefronts = calloc(p->count, sizeof *cost.wavefronts),
+                        .single = grid_x > (unsigned)(resident() * processors())};
     const struct launch l = {.program = p,
                              .blocks = grid_x,
                              .waves = grid_y,

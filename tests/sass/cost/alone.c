@@ -65,7 +65,7 @@ static void works_end(struct works *s, uint64_t at)
 static void works_turn(struct warp *w, uint32_t at)
 {
     struct works *s = &w->block->cost->now;
-    if (s->header && at > s->header)
+    if (w->block->cost->single || (s->header && at > s->header))
         return;
     if (at < s->header || !s->header)
         *s = (struct works){.header = at, .capacity = s->capacity, .end = s->end};
@@ -96,7 +96,8 @@ static void works_store(struct block *b)
         c->work[at] = c->now.end[k] - (k ? c->now.end[k - 1] : 0);
         c->works = c->works > at ? c->works : at + 1;
     }
-    c->now = (struct works){.capacity = c->now.capacity, .end = c->now.end};
+    c->now =
+        (struct works){.header = c->now.header, .capacity = c->now.capacity, .end = c->now.end};
 }
 
 void cost_finish(struct cost *c)

@@ -19,8 +19,9 @@ enum {
 /* The works that a block has done: turns of its outermost loop that pass a barrier. Work k of block b is the launch's
    b + k * blocks. */
 struct works {
-    uint32_t header; /* instruction: the lowest that warp 0 jumped back to so far */
-    uint32_t epoch;  /* of the block at the last end */
+    uint32_t
+        header; /* instruction: the lowest that warp 0 jumped back to so far, of all blocks */
+    uint32_t epoch; /* of the block at the last end */
     uint32_t count, capacity;
     uint64_t *end; /* cycles of warp 0 */
 };
@@ -40,6 +41,7 @@ struct cost {
     uint32_t works, work_capacity;
     struct works now;          /* of the block that runs */
     uint32_t wave, wave_first; /* of that block, and the wave's first work */
+    bool single;               /* each block has one work */
 };
 
 /* When a warp of a block that is alone may go on, in cycles. */

@@ -152,10 +152,37 @@ static void test_works(void **state)
     bench_end(&b);
 }
 
+/* A second block, of the next wave, whose one work has an inner loop: its place is behind the first block's works. */
+static void test_works_of_waves(void **state)
+{
+    struct bench b;
+    (void)state;
+    bench_start(&b);
+    for (uint32_t turn = 0; turn < 2; turn++)
+        for (uint32_t k = 1; k < CODE; k++) {
+            cost_issue(b.warp, &b.code[k], ALL_LANES);
+            b.block.epoch += k == 1;
+        }
+    cost_end(&b.block);
+    assert_int_equal(b.cost.works, 2);
+    b.block.wave = 1;
+    b.block.epoch = 0;
+    b.warp->clock.last = 0;
+    for (uint32_t turn = 0; turn < 2; turn++)
+        for (uint32_t k = 2; k < CODE; k++) {
+            cost_issue(b.warp, &b.code[k], ALL_LANES);
+            b.block.epoch += k == 2;
+        }
+    cost_end(&b.block);
+    assert_int_equal(b.cost.works, 3);
+    bench_end(&b);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_copies), cmocka_unit_test(test_banks),
-        cmocka_unit_test(test_dependent_loads), cmocka_unit_test(test_works)};
+        cmocka_unit_test(test_dependent_loads), cmocka_unit_test(test_works),
+        cmocka_unit_test(test_works_of_waves)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
