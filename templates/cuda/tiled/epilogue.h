@@ -26,7 +26,8 @@ struct epilogue {
 DEVICE void epilogue_stage(const struct epilogue *e, const struct sums *s, u32 which,
                            float delta_correction, float *own)
 {
-    const u32 place = chunk_place(lane_row(0), 0) + lane_pair();
+    const u32 thread = opt_barrier(THREAD);
+    const u32 place = chunk_place(thread % 32 / 4, 0) + 2 * (thread % 4);
     UNROLL
     for (u32 k = 0; k < 2 * STEPS; k++) {
         const struct frag_c *c = &s->at[k];
@@ -34,8 +35,8 @@ DEVICE void epilogue_stage(const struct epilogue *e, const struct sums *s, u32 w
                              bits_of(which ? c->x[3] : c->x[1])};
         shared_put_u32x2(own + chunk_of(place, k), both);
     }
-    if (quad_lane() == 0)
-        shared_put(e->corrections + EPILOGUE_ROWS * (THREAD / 32) + lane_row(0),
+    if (thread % 4 == 0)
+        shared_put(e->corrections + EPILOGUE_ROWS * (thread / 32) + thread % 32 / 4,
                    delta_correction);
 }
 

@@ -103,7 +103,7 @@ DEVICE float block_reduce(float x, u32 maximum)
 {
     float *numbers = SHARED() + ROW_NUMBERS;
     SYNC();
-    if (THREAD % LANE_GROUP == 0)
+    if (lane_chunk() == 0)
         shared_put(numbers + lane_group(), x);
     SYNC();
     x = shared_get(numbers);

@@ -14,7 +14,6 @@
    The row sum of P (dP - estimate) is the correction, known after the last tile. Sparsegen (and D > 128) takes
    two passes over the columns: the first for delta, which for sparsegen is the mean of dP over the support; the
    second for dQ. dQ stores delta in args.delta for dK. */
-#define READS_AHEAD (!SHARED_ROWS) /* with shared rows registers do not suffice */
 #include "cuda/tiled/epilogue.h"
 #include "cuda/tiled/global_row_backward.h"
 

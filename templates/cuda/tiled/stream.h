@@ -289,7 +289,7 @@ DEVICE void stream_start(struct stream *s, const struct work_item *work, u32 war
     s->next.slots = BEFORE_FIRST;
     s->next.column = s->next.pattern = 0;
     s->next.stored = 0;
-    const u32 rows = warp >> lane_row(0);
+    const u32 rows = warp >> opt_barrier(THREAD) % 32 / 4;
     u32 part = (ALL_APART && item_is_full(work)) << LANE_ROWS;
     UNROLL
     for (u32 k = 0; k < LANE_ROWS; k++)

@@ -29,8 +29,23 @@ DEVICE u32 work_item_count(const struct abi_args *a, const struct abi_plan *plan
    evens out works of different cost. A wave has half of the works that the waves before leave, the last wave all of
    them. The block that computes a work does not change its results. */
 #ifndef MASKC_EMULATION
-#define WAVE  blockIdx.y
-#define WAVES gridDim.y
+/* Read anew at each use: blockIdx.y and gridDim.y would stay in registers. */
+#define WAVE  block_wave()
+#define WAVES grid_waves()
+
+DEVICE u32 block_wave(void)
+{
+    u32 ret;
+    asm volatile("mov.u32 %0, %%ctaid.y;" : "=r"(ret));
+    return ret;
+}
+
+DEVICE u32 grid_waves(void)
+{
+    u32 ret;
+    asm volatile("mov.u32 %0, %%nctaid.y;" : "=r"(ret));
+    return ret;
+}
 #endif
 
 /* The block's first work, and the end of its wave's works. It has every BLOCKS-th of them. */
@@ -42,7 +57,7 @@ DEVICE u32 first_work(const struct abi_args *a, const struct abi_plan *plan)
 
 DEVICE u32 works_end(const struct abi_args *a, const struct abi_plan *plan)
 {
-    const u32 works = work_item_count(a, plan), next = opt_barrier(WAVE) + 1;
+    const u32 works = work_item_count(a, plan), next = WAVE + 1;
     return next < WAVES ? works - (works >> next) : works;
 }
 
