@@ -154,8 +154,10 @@ static void name_option(const char *name, char ret[48])
         *c = *c == '_' ? '-' : *c;
 }
 
-static int differs(const char *name, const json_t *was, const json_t *is, struct error *e)
+static int differs(const json_t *now, const char *name, const json_t *was, const json_t *is,
+                   struct error *e)
 {
+    const char *command = json_object_get(now, "task") ? "finetune" : "pretrain";
     char option[48];
     name_option(name, option);
     if (!strcmp(name, "data_sum"))
@@ -164,13 +166,11 @@ static int differs(const char *name, const json_t *was, const json_t *is, struct
                          "needs the same files");
     const size_t flags = JSON_ENCODE_ANY | JSON_REAL_PRECISION(10);
     char *old = was ? json_dumps(was, flags) : NULL, *new = is ? json_dumps(is, flags) : NULL;
-    error_set(
-        e, ERROR_INPUT,
-        "%s: the run has %s, this command %s; --resume needs the same command. "
-        "The same command with RUN in the place of DIR, another -o and no --resume trains "
-        "its weights with other options; the optimizer's moments and the schedule begin "
-        "anew",
-        option, old ? old : "none", new ? new : "none");
+    error_set(e, ERROR_INPUT,
+              "%s: the run has %s, this command %s; --resume needs the same command. "
+              "`%s RUN -o NEW` trains its weights with other options; the optimizer's "
+              "moments and the schedule begin anew",
+              option, old ? old : "none", new ? new : "none", command);
     free(old);
     free(new);
     return -1;
@@ -192,12 +192,12 @@ int run_options_compare(const json_t *stored, const json_t *now, struct error *e
     {
         const json_t *was = json_object_get(stored, name);
         if (!is_harmless(name) && !(was && same(was, is)))
-            return differs(name, was, is, e);
+            return differs(now, name, was, is, e);
     }
     json_object_foreach((json_t *)(uintptr_t)stored, name, is)
     {
         if (!is_harmless(name) && !json_object_get(now, name))
-            return differs(name, is, NULL, e);
+            return differs(now, name, is, NULL, e);
     }
     return 0;
 }

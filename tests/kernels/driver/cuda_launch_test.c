@@ -167,14 +167,16 @@ static unsigned blocks_for(const char *mask, uint32_t n)
     uint8_t *bytes = fixture_file(&c, NULL, NULL, &size);
     if (kernel_load(bytes, size, "x.mkb", "cuda", &k, &e) < 0)
         fail_msg("%s: %s", mask, e.text);
-    struct problem problem = fixture_problem(k);
-    problem.batch = 132;
-    struct problem_data *d = problem_inputs(&problem);
-    struct trial *t = trial_new(k, &problem, d, false, 0, &e);
-    if (!t || trial_run(t, false, &e) < 0)
-        fail_msg("%s: %s", mask, e.text);
-    trial_destroy(t);
-    problem_data_destroy(d);
+    static _Alignas(64) float memory[1 << 10];
+    struct maskc_error failure;
+    struct maskc_launch x =
+        launch_over_one((struct maskc_tensor){memory, (int64_t)n * 64, 64, 32}, memory);
+    x.batch = 132;
+    x.workspace_bytes = maskc_workspace_bytes(k, &x);
+    x.workspace = memory_aligned(x.workspace_bytes + 1, 1);
+    if (maskc_run(k, &x, &failure))
+        fail_msg("%s: %s", mask, failure.text);
+    free(x.workspace);
     kernel_unload(k);
     free(bytes);
     cuda_must_hold_nothing(f);
