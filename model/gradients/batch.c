@@ -107,7 +107,8 @@ struct target_rows train_target_rows(const struct train_batch *b, const struct t
     };
 }
 
-/* Of the samples that a cut may stand before, the one that has nearest to `tokens` before it; the earlier of two. */
+/* Returns the sample, first .. last, whose first token is nearest to number `tokens` of the batch. If two are equally near, the
+   earlier one. */
 static uint32_t nearest_sample(const struct train_batch *b, uint32_t first, uint32_t last,
                                int64_t tokens)
 {

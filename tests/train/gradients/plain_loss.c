@@ -177,8 +177,8 @@ double plain_loss(const struct plain_bert *b, const struct gradients_request *r,
 
 /* ---- right ones ---- */
 
-/* Whether the logit `own` may be the greatest of it and `other`. If both are equal, the one that comes first is chosen: `first` is
-   true where that is `own`. */
+/* Returns whether the prediction may be `own` rather than `other`, if logits are wrong by up to `slack`. Of two equal logits the first
+   is the prediction; `first`: `own` comes before `other`. */
 static bool exceeds(double own, double other, bool first, double slack)
 {
     return first ? own + slack >= other : own + slack > other;

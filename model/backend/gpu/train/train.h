@@ -41,7 +41,7 @@ struct segments {
     uint32_t begin_of_target, target; /* [targets + 1], [targets] */
 };
 
-/* Of a target of the batch, with rows that are added at its end (gpu_train_target_rows()). */
+/* Where the lists of a target begin among the staged inputs. Each list ends with the added rows (gpu_train_target_rows()). */
 struct staged_target {
     uint32_t row;    /* [rows]: read; of the added ones 0 */
     uint32_t to;     /* [rows]: their gradients' rows; of the added ones TRAIN_NOWHERE */
