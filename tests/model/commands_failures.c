@@ -25,6 +25,7 @@ static const struct shell_failure failures[] = {
      "other: modules.json of another model is there and would stay; a folder without "
      "it is expected\n"},
     {"bench made --seconds -1", "--seconds -1: a time above 0 is expected\n"},
+    {"init --size mini --start warm -o new", "--start warm: random or mimetic is expected\n"},
     {"init --size huge -o new",
      "--size huge: tiny, mini, small, medium, base, large or LxHxA is expected\n"},
     {"init --size 2x10x3 -o new",

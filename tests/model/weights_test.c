@@ -6,6 +6,7 @@
 #include "masks/base/text.h"
 #include "model/checkpoint/init.h"
 #include "model/checkpoint/json.h"
+#include "model/checkpoint/mimetic.h"
 #include "model/checkpoint/save.h"
 #include "tests/model/model_files.h"
 #include <math.h>
@@ -296,13 +297,53 @@ static void headers_need_no_padding(void **state)
     config_finish(&c);
 }
 
+/* Keys equal queries; positions are waves, nearer ones more alike; all else is as without. */
+static void a_mimetic_start_finds_equals(void **state)
+{
+    (void)state;
+    struct model_config c = model_make_config("BertForPreTraining", "");
+    struct weights plain = {0}, made = {0};
+    weights_begin(&c, config_parts(&c), &plain);
+    weights_begin(&c, config_parts(&c), &made);
+    weights_initialise(&plain, &c, 0.02, 1);
+    weights_initialise(&made, &c, 0.02, 1);
+    weights_make_mimetic(&made, 0.02);
+    for (uint32_t k = 0; k < made.n_tensors; k++) {
+        const struct parameter *p = &made.tensor[k].parameter;
+        const float *was = plain.tensor[k].data, *is = made.tensor[k].data;
+        const float *key = p->id != PARAMETER_QUERY_WEIGHT
+                               ? NULL
+                               : weights_get(&made, PARAMETER_KEY_WEIGHT, p->layer)->data;
+        if (key)
+            assert_memory_equal(key, is, p->count * sizeof *is);
+        for (uint64_t i = 0; i < p->count; i++) {
+            uint64_t row = i / c.hidden, column = i % c.hidden;
+            double angle = (double)row / pow(100, (double)(column & ~1ull) / c.hidden);
+            if (p->id == PARAMETER_POSITIONS)
+                assert_float_equal(is[i], 0.02 * sqrt(2) * (i % 2 ? cos(angle) : sin(angle)),
+                                   1e-8);
+            else if (key)
+                assert_float_equal(is[i], was[i] / 0.02 * 0.8 / sqrt(c.hidden), 1e-7);
+            else if (p->id != PARAMETER_KEY_WEIGHT)
+                assert_true(is[i] == was[i]);
+        }
+    }
+    weights_finish(&made);
+    weights_finish(&plain);
+    config_finish(&c);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(every_form_is_read),       cmocka_unit_test(missing_heads_are_new),
-        cmocka_unit_test(shards_are_joined),        cmocka_unit_test(saving_keeps_everything),
-        cmocka_unit_test(tied_copies_are_compared), cmocka_unit_test(headers_need_no_padding),
+        cmocka_unit_test(every_form_is_read),
+        cmocka_unit_test(missing_heads_are_new),
+        cmocka_unit_test(shards_are_joined),
+        cmocka_unit_test(saving_keeps_everything),
+        cmocka_unit_test(tied_copies_are_compared),
+        cmocka_unit_test(headers_need_no_padding),
         cmocka_unit_test(strangers_are_left_out),
+        cmocka_unit_test(a_mimetic_start_finds_equals),
     };
     return cmocka_run_group_tests(tests, model_begin, model_end);
 }

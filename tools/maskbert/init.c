@@ -4,6 +4,7 @@
 #include "masks/base/file.h"
 #include "masks/base/memory.h"
 #include "model/checkpoint/json.h"
+#include "model/checkpoint/mimetic.h"
 #include "model/checkpoint/save.h"
 #include "model/tokenizer/tokenizer.h"
 #include "tools/maskbert/command.h"
@@ -102,6 +103,9 @@ static int build(const struct options *o, const struct model_config *c, const st
     struct weights w = {0};
     if (o->dtype && (!element_parse(o->dtype, &element) || element == ELEMENT_F64))
         return error_set(e, ERROR_INPUT, "--dtype %s: f32, bf16 or f16 is expected", o->dtype);
+    bool mimetic = o->start && !strcmp(o->start, "mimetic");
+    if (o->start && !mimetic && strcmp(o->start, "random") != 0)
+        return error_set(e, ERROR_INPUT, "--start %s: random or mimetic is expected", o->start);
     static const char *const none[] = {NULL}, *const tokenizer[] = {
                                                   "vocab.txt", "tokenizer_config.json", NULL};
     if (model_check_target(o->output, NULL, f->bytes ? tokenizer : none, e) < 0 ||
@@ -109,6 +113,8 @@ static int build(const struct options *o, const struct model_config *c, const st
         return -1;
     weights_begin(c, config_parts(c), &w);
     weights_initialise(&w, c, c->initializer_range, o->seed);
+    if (mimetic)
+        weights_make_mimetic(&w, c->initializer_range);
     int r = f->bytes ? write_tokenizer(o, f, cased, c->positions, e) : 0;
     if (r == 0)
         r = model_save(o->output, c, &w, element, e);

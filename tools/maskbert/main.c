@@ -32,7 +32,7 @@ static const struct command commands[] = {
      O(OUTPUT) | O(DTYPE) | O(MASK) | O(TRANSFORM) | O(POSITIONS) | O(SEED), 1, 1, command_convert},
     {"init", "", "a new model with random weights",
      "It has the heads of pre-training. Without --vocab it has 30522 tokens and no tokenizer.",
-     O(SIZE) | O(VOCABULARY) | O(POSITIONS) | O(DTYPE) | O(DEVIATION) | O(SEED) | O(OUTPUT), 0, 0, command_init},
+     O(SIZE) | O(VOCABULARY) | O(POSITIONS) | O(DTYPE) | O(DEVIATION) | O(START) | O(SEED) | O(OUTPUT), 0, 0, command_init},
     {"vocab", "", "a WordPiece vocabulary from the text on stdin",
      "Joins the pair of pieces that is most frequent, again and again, until there are V tokens. Keeps the 1000 most "
      "frequent characters.", O(TOKENS) | O(CASED) | O(MIN_FREQUENCY) | O(OUTPUT), 0, 0, command_vocab},

@@ -30,6 +30,8 @@ static int read_port(const char *text, struct options *ret, struct error *e)
 
 #define AT(field) offsetof(struct options, field)
 
+_Static_assert(OPTION_COUNT <= 8 * sizeof(option_set), "a bit for each option");
+
 /* clang-format off */
 const struct option_row option_rows[OPTION_COUNT] = {
     [OPTION_OUTPUT]     = {"output", 'o', "PATH", "Where to write the result", GROUP_COMMON, VALUE_TEXT, AT(output)},
@@ -43,6 +45,7 @@ const struct option_row option_rows[OPTION_COUNT] = {
     [OPTION_MIN_FREQUENCY] = {"min-frequency", 0, "N", "Pairs of pieces less frequent than N are not joined (default 2)", GROUP_TEXT, VALUE_COUNT, AT(min_frequency)},
     [OPTION_VOCABULARY] = {"vocab", 0, "FILE", "A vocab.txt", GROUP_COMMON, VALUE_TEXT, AT(vocabulary)},
     [OPTION_DEVIATION]  = {"std", 0, "S", "Standard deviation of the weights (default 0.02)", GROUP_TEXT, VALUE_REAL, AT(deviation)},
+    [OPTION_START]      = {"start", 0, "random|mimetic", "random (default), or mimetic: attention that finds equal and near words from the first step, for trainings of minutes", GROUP_TEXT, VALUE_TEXT, AT(start)},
     [OPTION_SEED]       = {"seed", 0, "S", "Seed of the random numbers (default 0)", GROUP_COMMON, VALUE_WHOLE, AT(seed), .given = AT(seed_given)},
     [OPTION_OFFSETS]    = {"offsets", 0, 0, "Print the bytes of each token: ID:BEGIN-END", GROUP_TEXT, VALUE_FLAG, AT(offsets)},
     [OPTION_MAX_LENGTH] = {"max-length", 0, "N", "Cut texts to N tokens, [CLS] and [SEP] included (default: what the model takes; tokenize: no cut; answer: 384)", GROUP_TEXT, VALUE_COUNT, AT(max_length)},

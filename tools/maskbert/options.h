@@ -16,6 +16,7 @@ enum option_id {
     OPTION_MIN_FREQUENCY,
     OPTION_VOCABULARY,
     OPTION_DEVIATION,
+    OPTION_START,
     OPTION_SEED,
     OPTION_OFFSETS,
     OPTION_MAX_LENGTH,
@@ -149,7 +150,7 @@ struct options {
     uint32_t n_arguments;
     const char *output, *dtype, *mask, *transform, *size, *vocabulary, *compat;
     const char *input, *pooling, *prompt, *prompt_name, *device, *layer, *head, *keep, *lengths,
-        *host, *pairing;
+        *host, *pairing, *start;
     uint32_t positions, min_frequency, max_length, threads, batch_tokens, top, batch, length,
         dupe;
     uint16_t port;
