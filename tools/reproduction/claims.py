@@ -72,7 +72,7 @@ def told(found):
 def uncounted(results, pairs):
     """pairs: {name: (a, b)}. Text that names the pairs with a mask on the plateau."""
     names = [str(name) for name, pair in pairs.items() if any(m in results.table and results.table[m]["plateau"] for m in pair)]
-    return f"; not counted, as a mask is on the plateau: {', '.join(names)}" if names else ""
+    return f"; not counted, because a mask is on the plateau: {', '.join(names)}" if names else ""
 
 
 # ---- each claim: results -> (measurement as text, verdict)
@@ -90,7 +90,7 @@ def sparsities(r):
                 ours = r.table[label]["sparsity"]
                 right += abs(ours - paper) <= 0.0501
                 wrong += [] if abs(ours - paper) <= 0.0501 else [f"{label} {ours:.2f} (paper {paper})"]
-    return f"{right} of {right + len(wrong)} within a rounding" + (": " + ", ".join(wrong) if wrong else ""), verdict(right, len(wrong))
+    return f"{right} of {right + len(wrong)} equal the paper's after rounding" + (": " + ", ".join(wrong) if wrong else ""), verdict(right, len(wrong))
 
 
 def place_against(r, places, below):
@@ -111,22 +111,22 @@ def place_against(r, places, below):
 
 def diagonal_least(r):
     said, judged = place_against(r, ("diagonal",), True)
-    return f"P of the diagonal less P of all else: {said}", judged
+    return f"P of the diagonal minus P of all else: {said}", judged
 
 
 def neighbours_most(r):
     said, judged = place_against(r, ("distance 1", "distance 2"), False)
-    return f"P at distances 1 and 2 less P of the rest: {said}", judged
+    return f"P at distances 1 and 2 minus P of the rest: {said}", judged
 
 
 def special_important(r):
     said, judged = place_against(r, ("special",), False)
-    return f"P of the first and last row and column less P of the rest: {said}", judged
+    return f"P of the first and last row and column minus P of the rest: {said}", judged
 
 
 def diagonal_needless(r):
     found = compare(r, [("dense - diagonal(0)", "dense")])
-    return "without against with the diagonal: " + told(found), OPEN if not found[3] else DIFFERS if found[1] else AGREES
+    return "without the diagonal, compared with dense: " + told(found), OPEN if not found[3] else DIFFERS if found[1] else AGREES
 
 
 def random_needed(r):

@@ -15,7 +15,7 @@ OPENING = """
 The papers train BERT-base for days and judge by tasks (GLUE, SQuAD). Here a BERT of {size} (layers x hidden size x heads, n = {n}) trains for minutes and is judged
 by the loss of masked words in held-out text. A verdict applies only to this model at this size. {differing}
 [Comparisons on tasks](reproduction/tasks.md) are on a separate page. SparseBERT is Shi et al. 2021, "SparseBERT: Rethinking the Importance Analysis in
-Self-attention"; BlockBERT is Qiu et al. 2020.
+Self-attention"; BlockBERT is Qiu et al. 2020. P is the learned importance of an entry, sigmoid of alpha; DAM is SparseBERT's differentiable attention mask, of entries (DAM_u) or of distances (DAM_s: `dam-s-1e-3` has the paper's lambda 1e-3).
 """
 
 MADE = """
@@ -40,14 +40,14 @@ METHOD = """
 - **Objective.** Masked words only (15 %), full sentences, AdamW, no dropout, {dtype}, batches of {batch} sequences, seeds from {seed} on. A run that continues another one
   sees the samples in another order.
 - **Verdicts.** A claim agrees if no pair speaks against it and at least one speaks for it; a single pair against it makes it "does not agree". A difference is the first
-  mask's loss minus the second's. For a claim of no harm, pairs within chance speak for it. Means of P count from 2 standard errors over seeds.
+  mask's loss minus the second's. For a claim of no harm, pairs within chance speak for it. With no pair that counts it cannot be said. A mean of P counts if it is more than 2 standard errors over the seeds from 0 (+-: standard deviation).
 - **Chance.** {noise}
 - **Plateau.** Without any key the loss is {reference:.3f} nats ({whence}; it is below the unigram entropy because a tenth of the
   masked words is left in place). A loss within {plateau} nats of it, or above it, says nothing about masks: the row is marked, and no verdict counts it.
-  A run that learned a mask is marked if its own final loss is on the plateau (for P, the loss under P). It still counts as long as the dense model is off the plateau.
-- **Times** are medians on {threads} of a machine that other programs may have used. "x dense" is the ratio to our own dense kernel, timed alternately in one
+  A run that learned a mask is marked if its own final loss is on the plateau (for P, the loss under P). Its sparsity and distances still count if the dense model is off the plateau; the loss of a row on the plateau never does.
+- **Times** are medians on {threads} of a machine that other programs may have used. "x dense" is how many times as fast as our own dense kernel (dense's time / the mask's), timed alternately in one
   process. It is more reliable than the times, but a single value can still be off. A step's time is the median of the row's run.
-- **Time.** All stages took {took:.1f} minutes.{note}
+- **Duration.** All stages took {took:.1f} minutes.{note}
 """
 
 
@@ -142,7 +142,7 @@ def learned_section(g):
     out = ["## What was learned", ""]
     p = {name: r for name, r in g["runs"].items() if name.startswith("p-")}
     if p:
-        out += ["Mean of P = sigmoid(alpha) over heads, by place; special is the first and the last row and column.", "",
+        out += ["Mean of P = sigmoid(alpha) over heads, by kind of entry; special is the border, the first and the last row and column.", "",
                 "| seed | own held-out loss | diagonal | distance 1 | distance 2 | special | rest | all but the diagonal |", "| --- | --- | --- | --- | --- | --- | --- | --- |"]
         out += [f"| {r['seed']}{' (plateau)' if r['plateau'] else ''} | {r['own_mlm']:.4f} | " + " | ".join(f"{r['P'][k]['mean']:.5f}" for k in ("diagonal", "distance 1", "distance 2", "special", "rest")) +
                 f" | {learned.off_diagonal_mean(r['P']):.5f} |" for r in p.values()]
@@ -236,7 +236,7 @@ def table_section(g):
 
 def left_section(left_out):
     if not left_out:
-        return "## Left out\n\nNothing."
+        return "## Left out\n\nNo run or row was left out."
     whys = {}
     for name, why in left_out.items():
         whys.setdefault(why, []).append(name)

@@ -135,7 +135,7 @@ def finish(c, comparison, rows):
     verdicts = comparison.judge(c, gathered)
     figures = drawing.Figures(c.s.folder / "figures", c.say)
     comparison.draw(c, gathered, figures)
-    left_out = [f"{v.label}, {t.name}: no seed has been made" for v in rows for t in c.tasks if not gathered[v.label][t.name]["seeds"] + gathered[v.label][t.name]["failed"]]
+    left_out = [f"{v.label}, {t.name}" for v in rows for t in c.tasks if not gathered[v.label][t.name]["seeds"] + gathered[v.label][t.name]["failed"]]
     text = compose(c, comparison, rows, gathered, verdicts, left_out)
     write_whole(c.s.folder / "table.md", text + figures.markdown())
     write_json(c.s.folder / "table.json", {"command": c.s.command, "settings": shown_settings(c.s), "examples": c.examples, "rows": {v.label: {"group": v.group, "tasks": gathered[v.label]} for v in rows},
@@ -153,7 +153,7 @@ def shown_settings(s):
 
 def compose(c, comparison, rows, gathered, verdicts, left_out):
     s = c.s
-    how = (f"`tools/reproduce {s.command}`: each cell is the mean over seeds +- their standard deviation (seeds x training examples), of a run of `maskbert finetune` from the same model: "
+    how = (f"`tools/reproduce {s.command}`: each cell is the mean over seeds (+- their standard deviation, if there are several) and, in parentheses, seeds x training examples of a run of `maskbert finetune` from the same model: "
            f"masks of n = {', '.join(str(n) for n in dict.fromkeys(t.length for t in c.tasks)) or s.length}, rate {s.lr:g}, batches of {s.batch}, {s.dtype}.")
     rule = " ".join(ordering.__doc__.split("\n\n", 1)[1].split()).replace("TIMES", str(ordering.TIMES))
     dull = [t.name for t in c.tasks if t.name not in table.judged(c, gathered)]
@@ -167,4 +167,4 @@ def compose(c, comparison, rows, gathered, verdicts, left_out):
 def left_text(left_out):
     if not left_out:
         return "Nothing.\n"
-    return f"{len(left_out)} cells have no seed yet, for lack of time; the same command goes on. The first: {left_out[0]}.\n"
+    return f"{len(left_out)} cells were not run, for lack of time; the same command goes on. The first: {left_out[0]}.\n"

@@ -49,13 +49,13 @@ TASKS = {"section": "which section of the archive a package is in, by its descri
 LONG = "where in a text an answer is, in texts that are joined with others to fill n"
 BASELINES = {"majority": "majority", "bag-of-words": "bag of words"}
 MASKS = (("longformer", "longformer: distances up to 5, 2 global tokens"), ("fixed", "fixed: blocks of 4, and the last column of each"),
-         ("strided", "strided: distances up to 4, and its multiples"), ("bigbird", "bigbird: distance 1, 2 global tokens, 2 random keys a query"),
+         ("strided", "strided: distances up to 4, and multiples of 4"), ("bigbird", "bigbird: distance 1, 2 global tokens, 2 random keys a query"),
          ("star", "star: neighbours and the first token"), ("logsparse", "logsparse: distances 0, 1, 2, 4, .., 64"),
          ("blockbert", "k blocks, heads a:b:..: a heads see their own of k blocks, b another one"), ("fairseq", "fairseq-fixed: blocks of 128, and the last 32 columns of each"),
          ("learned", "learned: by a run of maskbert pretrain"))
 DAM_IS = "DAM: masks learned in pre-training; each distance |i \N{MINUS SIGN} j| of a head is on or off; 1e-4, 1e-1: lambda, the price of an entry that is on."
 P_IS = "P: probability, learned in pre-training, that an entry is on."
-BAND = f"Shaded: differences to dense that are within chance ({ordering.TIMES} standard errors, over seeds and examples)."
+BAND = f"Shaded: about what chance puts between dense and a row as good as dense ({ordering.TIMES} standard errors over examples, and over seeds where rows have several)."
 
 
 def score(task, metric, dense=()):

@@ -84,7 +84,7 @@ def draw(c, gathered, figures):
         rows = [{"name": drawing.mask_name(x), "group": groups.get(x.split(" ")[0].split("-")[0], "designed by hand"),
                  "said": f"{gathered[x][task.name]['sparsity'] or 0:.1f}"} for x in labels]
         dense = drawing.dense_level(gathered, task)
-        drawing.dots(figures, f"masks-{task.name}", f"Task {task.name}: each mask and its diagonal", drawing.score(task, metric, dense), rows,
+        drawing.dots(figures, f"masks-{task.name}", f"Task {task.name}: each mask with and without its diagonal", drawing.score(task, metric, dense), rows,
                      [("mask", of(""), {"colour": 0}), ("without the diagonal", of(OFF), {"colour": 0, "ring": True}),
                       ("random, as many entries", of("", True), {"colour": 1}), ("random, without the diagonal", of(OFF, True), {"colour": 1, "ring": True})],
                      levels=[*dense, *baselines], said="sparsity (%)",
@@ -94,4 +94,5 @@ def draw(c, gathered, figures):
 
 def note(c, gathered):
     return ("\"- diagonal(0)\": the same mask without its diagonal (`--drop diagonal`). \"random as X\": as many entries in each head as X has, drawn anew for each seed. "
-            "Sequences shorter than the mask see its top left corner; a query without a key gives 0.\n")
+            "\"blockbert-k a:b:..\": a of 12 heads see blocks in their own place, b of them blocks shifted by one, ... "
+            "Sequences shorter than the mask use its top left corner; the attention output of a query without a key is 0.\n")

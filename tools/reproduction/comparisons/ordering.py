@@ -3,8 +3,11 @@
 
 A is above B on a task if the difference of their means is more than TIMES standard errors. The squared standard error is the variance over seeds
 (pooled over the rows of the task that have several) times (1/seeds of A + 1/seeds of B), plus the variance of a share over the dev examples of A and
-B (p (1 - p) / examples each). Smaller differences are chance and count neither for nor against a claim. A task counts if the first row is above the
-majority by that rule: if nothing was learned, masks do not matter."""
+B (p (1 - p) / examples each). Where no row has several seeds, the variance over seeds is
+unknown and left out, so limits are too small. Smaller differences are chance. A claim that A is better agrees if A is above B at least once and never
+below; a claim that A is not worse agrees if A is never below, so chance counts for it. One case below makes either "does not agree"; with chance alone it
+cannot be said whether A is better. Mean differences are A minus B. A task counts if the first row is above the majority by that rule: if nothing was
+learned, masks do not matter."""
 import statistics
 
 AGREES, DIFFERS, OPEN = "agrees", "does not agree", "cannot be said"

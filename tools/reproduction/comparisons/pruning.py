@@ -14,7 +14,7 @@ from . import drawing, ordering, table, variants
 PERCENTS = tuple(range(10, 100, 10))
 RUNS = ("p-0", "dam-s-1e-4", "dam-s-1e-1")
 SHARE = 0.25  # of --minutes: P and the DAM masks
-RATE = "1e-3"
+RATE = "5e-4"
 TITLE = "Pruned by P and at random; one stage and two"
 
 

@@ -8,9 +8,9 @@ from programs import write_whole
 HEAD = """\
 # The papers' comparisons on tasks, measured here
 
-Each section was written by `tools/reproduce NAME --page {page}` from its cells; nothing in it is written by hand. The tables, as JSON, are
+Each section was written by `tools/reproduce NAME --page {page}` from the results of its runs; nothing in it is written by hand. The tables, as JSON, are
 in `{beside}/`. `tools/reproduce NAME --help` says how cells are made, and what is left out where time is short.
-`python3 tools/reproduction/redraw.py {page}` draws the figures again from them.
+`python3 tools/reproduction/redraw.py {page}` draws the figures again from the JSON.
 SparseBERT: Shi et al. 2021. BlockBERT: Qiu et al. 2020. SSAF: Cui et al. 2019. These fine-tune a BERT-base that was trained for days; models here are
 small and train for minutes, on other tasks. So a verdict is about this model and these tasks.
 """

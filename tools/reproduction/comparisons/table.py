@@ -44,7 +44,7 @@ def markdown(lines):
 def column(c, gathered, task):
     """The name of a task's column: its metric, and how many examples of dev judge."""
     first = next((row[task.name] for row in gathered.values() if row[task.name]["metric"]), None)
-    return f"{task.name}, {first['metric']} %, dev {first['dev']}" if first else f"{task.name} (no time)"
+    return f"{task.name}, {first['metric']} %, dev {first['dev']}" if first else f"{task.name} (not run)"
 
 
 def as_markdown(c, variants, gathered):
@@ -67,7 +67,7 @@ def baseline_lines(c, gathered):
     for method in BASELINES:
         texts = [baseline_text(c, gathered, task, method) for task in c.tasks]
         if any(texts):
-            lines.append([f"({method})", "", *texts])
+            lines.append([f"({method}, trained on all of train)", "", *texts])
     return lines
 
 
