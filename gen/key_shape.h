@@ -14,9 +14,9 @@ struct key_shape {
 /* The length that a mask for n queries must have; 0, the mask's own, stays 0. */
 uint32_t key_shape_side(const struct key_shape *s, uint32_t n);
 
-/* Puts the shape into the request. Where there are other keys than queries *m, which then was loaded with that length,
-   is replaced by the mask between them; n 0: as many queries as the mask has. Refused where heads do not divide, or
-   where something else is asked for that does not go with it. *m is destroyed on failure. */
+/* Writes the shape to the request. If the numbers of keys and queries differ, *m (loaded at the longer of the two
+   lengths) is replaced by the mask between them; n 0: as many queries as the mask has. Fails if the heads do not divide,
+   or with a soft mask. *m is destroyed on failure. */
 int key_shape_apply(const struct key_shape *s, uint32_t n, struct mask **m,
                     struct kernel_request *r, struct error *e);
 

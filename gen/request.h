@@ -15,11 +15,11 @@ struct kernel_request {
     bool dropout, backward;
     uint32_t length;    /* of the mask; 0: unknown, which resident kernels do not take */
     enum abi_bias bias; /* an array X beside the mask: learnt, not compiled in */
-    /* K and V of a shape of their own; 0 where it is that of Q. Query head h has key head h / (heads / kv_heads). The
-       mask is then square all the same: rows from `queries` on and columns from `keys` on are empty, and the larger
-       of the two is its length. */
+    /* Heads of K and V; 0: as many as Q. Query head h uses key head h / (heads / kv_heads). */
     uint32_t kv_heads;
-    uint32_t queries, keys; /* both or none */
+    /* Rows of Q, and of K and V; both or none. The mask stays square, of the larger length: rows from `queries` on and
+       columns from `keys` on are empty. */
+    uint32_t queries, keys;
 };
 
 struct kernel_family;
@@ -32,7 +32,8 @@ struct kernel_config {
     /* Kernel families of the passes; null: the first family that accepts the request. */
     const struct kernel_family *forward, *backward;
     uint32_t step_shape[3]; /* kernel shapes where kernels read steps, by enum machine_pass */
-    /* A CPU's matrix unit: groups of gathered columns that a thread keeps; 0: GATHERS_KEPT. */
+    /* A CPU's matrix unit: groups of gathered columns that a thread keeps from row block to row block, shared ones
+       included; 0: GATHERS_KEPT. */
     uint32_t gathers_kept;
 };
 

@@ -6,12 +6,13 @@
 /* Least relative saving of a row block, a pass or a whole plan. */
 #define LEAST_GAIN 0.02
 
-/* Least relative saving of one tile whose entries lines or gathered columns take: its price is less exact than the sum
-   of a row block's. */
+/* Least relative saving for computing the entries of one tile by lines or gathered columns. The price of one tile is less
+   exact than the sum over a row block. */
 #define LEAST_TILE_GAIN 0.1
 
-/* Least relative saving of a row block whose rows become global rows. Rows of a mask of DAM (n = 128, bf16) that left for
-   a predicted 2.6 % made the forward pass 6 % slower; rows that pay save 10 to 40 % (star, n = 128 and 512). */
+/* Least relative saving for moving rows of a row block out as global rows, and for joining global rows to one item.
+   Moving rows of a mask of DAM (n = 128, bf16) for a predicted 2.6 % made the forward pass 6 % slower; useful moves save
+   10 to 40 % (star, n = 128 and 512). */
 #define LEAST_ROWS_GAIN 0.05
 
 /* Least relative saving of a launch whose global rows are cut: the gain is lost where other heads do less than this one,

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Emitted files as one text: what a kernel file keeps of a CUDA target, so that the emulation
-   can compile the very same kernels later. */
+/* Puts the emitted files' own includes into one text. A kernel file keeps it for a CUDA target, so that the emulation can
+   compile the very same kernels later. */
 #include "gen/emit/emit.h"
 #include "masks/base/memory.h"
 #include <stdlib.h>

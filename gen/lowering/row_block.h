@@ -27,7 +27,7 @@ struct row_block {
     uint8_t *solid_open;     /* [n_solid] 0: a lowering of this draft visits it */
     uint32_t n_common, n_solid;
     u32 *bits;         /* [tiles][block_rows]: owned entries outside of solid */
-    u32 *open;         /* the same without the entries that lowerings of this draft visit */
+    u32 *open;         /* those that no lowering of this draft visits yet */
     uint32_t *touched; /* tiles with a bit, ascending */
     uint32_t *count;   /* [n_touched] bits of the tile */
     uint32_t *starts;  /* [n_touched] bits without a neighbour above or upper left */

@@ -96,7 +96,7 @@ static struct planner_options make_options(const struct plan *p, uint32_t passes
     return o;
 }
 
-/* When all items are there: some kernels need what other items have packed. */
+/* To be called when all items exist: some kernels need what other items pack. */
 static void name_kernels(struct plan_pass *t)
 {
     for (uint64_t k = 0; k < t->n_items; k++)

@@ -36,8 +36,8 @@ static bool takes_some(const struct plan_problem *problem, const struct kernel_f
            (r->backward && f->applies(problem->target, r, FAMILY_BACKWARD));
 }
 
-/* True if both passes can use one plan: their row blocks have the same height. A family marked `alone` must do both
-   passes. */
+/* True if one plan serves both passes: one family computes both, or two whose row blocks have the same height and neither
+   of which is `alone`. */
 static bool share_plan(const struct target *t, const struct kernel_config *c)
 {
     if (!c->backward || c->forward == c->backward)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Joins global rows a stride apart (in the transposed plan: the summary keys of Fixed); other rows may be in between. Rows
    that see the same keys become an item of ranges, a product. If kernels skip fragments, rows that see different keys become
-   an item of gathered columns with patterns: fewer and fewer queries see the summary keys of Fixed. A joined item is chosen
+   an item of gathered columns with patterns: fewer and fewer queries see the summary keys of a causal Fixed. A joined item is chosen
    if it is cheaper than its rows alone. */
 #include "gen/lowering/lowering.h"
 #include "gen/plan/builder.h"

@@ -126,6 +126,6 @@ double plan_spread(const struct plan *p, enum machine_pass pass, uint32_t layer,
                    uint32_t threads);
 double plan_launches(const struct plan *p, enum machine_pass pass, uint32_t layer);
 
-/* The views: text (golden, deterministic), and the contract's JSON. */
+/* The plan as text, which is deterministic (tests/golden), and as the JSON of `maskc plan --json`. */
 void plan_print(const struct plan *p, uint32_t batch, uint32_t threads, struct text *out);
 json_t *plan_json(const struct plan *p, uint32_t batch, uint32_t threads);

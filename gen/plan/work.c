@@ -4,11 +4,11 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* The most expensive first, so that the last to finish is small; but items within a factor of four,
-   which end nearly together in any order, go head by head and row block by row_block. On a CPU each head is a
-   list of its own, so that a core finds what it packed of the head, the keys and values of the row block
-   before and the sums that one item leaves to another in its cache. CUDA waits between launches alone:
-   there what merges, of all heads, is a launch of its own. */
+/* An item as it is sorted. Expensive items come first, so that the last to finish is small; items whose costs are within
+   a factor of four are ordered by head and row block. On a CPU each head is a list of its own, split items first: a core
+   then still has the head's packed operands, the keys and values of the row block before, and partial sums in its
+   cache. On CUDA items wait only between launches, so the items of all heads that merge come last, in a launch of their
+   own. */
 struct entry {
     u32 list, merge, split, class, cost;
     struct abi_work work;

@@ -17,14 +17,14 @@ enum snap_kind {
 };
 extern const char *const snap_kind_names[SNAP_KINDS]; /* "snap", "magnitude", "tiles", ... */
 
-/* One of share, seconds and retain is above zero. */
+/* Exactly one of share, seconds and retain is above zero. */
 struct snap_request {
     double share;   /* of dense's predicted time, 0 to 1 */
     double seconds; /* predicted, of all layers */
     double retain;  /* 0 to 1: the fastest mask that keeps so much of the importance */
     bool training;  /* time is that of forward and backward; else of the forward pass */
     bool
-        uniform; /* each head has the same share of the time; only snap's own mask does, so it is the best */
+        uniform; /* each head gets the same share of the time; only snap's own kind can, and is returned */
     bool keep_rows;               /* a row keeps its most important key at least */
     uint32_t batch, threads;      /* 0: 1 */
     struct kernel_request kernel; /* .length is set by snap */
@@ -34,10 +34,10 @@ struct snap_request {
     void (*progress)(void *context, double done, const char *what);
     void *progress_context;
     uint32_t
-        repeat; /* each head of the importance stands for so many when time is predicted; 0: 1 */
+        repeat; /* heads that each head of the importance represents in the predicted time; 0: 1 */
 };
 
-/* A mask at a price. */
+/* A mask with its predicted time and what it keeps. */
 struct snap_mask {
     enum snap_kind kind;
     struct mask *mask; /* owned; null: this kind has none within the time */

@@ -22,7 +22,7 @@ void steps_build(const struct step_source *s, const struct step_shape *shape,
                  struct plan_steps *ret);
 void steps_finish(struct plan_steps *s); /* frees everything; a zeroed one is fine */
 
-/* A launch over the steps of a pass, for prices. */
+/* A launch of a pass whose kernels read steps: what its predicted time depends on. */
 struct step_launch {
     const struct machine *machine;
     enum machine_pass pass;

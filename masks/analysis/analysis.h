@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Structure of a pattern, independent of how it was given. `show` reports these facts, `make -o FILE.mask` states a
-   mask exactly from them, and the planner takes its candidates from them. Works on runs: cost linear in rows plus runs,
-   plus the cells that no structure explains. */
+/* Structure of a pattern, independent of how it was given. `show` reports these facts, and `make -o FILE.mask` states a
+   mask exactly from them. Works on runs: cost linear in rows plus runs, plus the cells that no structure explains. */
 #pragma once
 #include "masks/pattern.h"
 #include <stdbool.h>

@@ -8,10 +8,11 @@
 
 struct cover {
     uint32_t n;
-    struct lines lines;                  /* owned: those in use */
-    struct shapes shapes;                /* perm is borrowed */
-    struct run *diagonal, *row, *column; /* around each place: the stretch with the same flag */
-    int64_t budget;                      /* steps left, see cover.c */
+    struct lines lines;   /* owned: those in use */
+    struct shapes shapes; /* perm is borrowed */
+    struct run *diagonal, *row,
+        *column;    /* of each line: the neighbouring lines with the same flag */
+    int64_t budget; /* steps left, see cover.c */
 };
 
 struct leftover { /* keys begin .. end - 1 of a row that nothing in the cover explains */
@@ -38,7 +39,7 @@ void cover_prune(struct cover *c);
    structure the shortest ones are full by chance. */
 void cover_drop_short(struct cover *c, uint32_t cells, const struct offsets *keep);
 
-/* To be called after a change of the lines by hand. */
+/* Computes what depends on the lines again; call it after changing c->lines directly. */
 void cover_refresh(struct cover *c);
 
 /* False where the walk was given up: it would cost far more than the pattern has runs, or more than

@@ -3,7 +3,7 @@
 #include "masks/readers/readers.h"
 #include <string.h>
 
-/* Part of the array to read: layers first .. first + layers - 1, first n rows and columns. */
+/* An array, and the first of its layers to read. */
 struct part {
     const struct npy *array;
     uint64_t first;

@@ -23,7 +23,7 @@ static uint64_t n_dropped(uint32_t n, double percent)
     return (uint64_t)((unsigned __int128)(HUNDRED - kept) * ((uint64_t)n * n) / HUNDRED);
 }
 
-/* The key with rank `rank`; *equal_below: how many of its equals come before that rank. */
+/* sort_key() of the value of this rank, 0 being the smallest; *equal_below: how many equal values have a lower rank. */
 static uint64_t select_key(const double *value, uint64_t count, uint64_t rank,
                            uint64_t *equal_below)
 {

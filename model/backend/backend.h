@@ -65,10 +65,10 @@ struct head_request {
 struct backend {
     const struct device *device; /* of the runtime; its name is the backend's */
     const char *target; /* that attention is compiled for; null: what the device's name means */
-    bool text_only;     /* attention needs no binary */
-    bool phases_cost;   /* to measure phases the device waits after each */
+    bool text_only;     /* the device runs a kernel's text; no binary is compiled */
+    bool phases_cost;   /* to measure phases is slow: the device is waited for after each */
     bool
-        keeps_words; /* word embeddings are kept; else they are read where the file is mapped */
+        keeps_words; /* keep() copies word embeddings; else they are read from the mapped file */
     const struct gpu_driver *driver; /* of backends that share gpu/; else null */
 
     /* Null with *e set. */

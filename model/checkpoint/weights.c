@@ -84,7 +84,8 @@ struct tensor *weights_find(const struct weights *w, const char *name)
     return NULL;
 }
 
-/* A part must be there as a whole or, but for the encoder, not at all. */
+/* A part must be complete or, except the encoder, absent. there: the parts of which some tensor was found. Absent parts
+   become new_parts, with a note for each tensor. */
 static int check_missing(struct weights *w, uint32_t there, const char *folder, struct error *e)
 {
     for (uint32_t k = 0; k < w->n_tensors; k++) {

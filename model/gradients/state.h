@@ -66,8 +66,8 @@ void train_state_layer_decay(struct train_state *s, double decay);
 
 /* Layers that have parameters. */
 uint32_t train_state_layers(const struct train_state *s);
-/* The first element from which on all gradients are complete once the way back has left a layer: those of the embeddings
-   and of earlier layers lie before it. */
+/* The first element whose gradient, with all after it, is complete once the backward pass has left `layer`: those of the
+   embeddings and of earlier layers lie before it. */
 uint64_t train_state_final(const struct train_state *s, uint32_t layer);
 
 /* Null: the model has no such parameter. `layer` is 0 for what is in no layer. */

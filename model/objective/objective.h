@@ -37,8 +37,9 @@ struct objective_source {
 
 /* Settings of a run that only an objective reads. */
 struct objective_options {
-    double mlm_probability; /* of masking: 0.15 */
-    bool whole_words;       /* all pieces of a word are masked, or none */
+    double
+        mlm_probability; /* share of tokens that are masked; 0.15 by default in the commands */
+    bool whole_words;    /* all pieces of a word are masked, or none */
 };
 
 /* A batch: the first member of the objective's own struct. */

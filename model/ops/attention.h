@@ -29,15 +29,15 @@ struct attention_options {
     const char *drop;      /* what is taken out of the mask, as mask_drop has it; or null */
     uint64_t drop_seed;
     enum element dtype;
-    const char *device;                 /* as maskc_load takes it */
-    const char *target;                 /* that the kernel is compiled for */
-    bool text_only;                     /* the device needs no binary */
-    bool trains, dropout;               /* a backward pass; dropout of probabilities */
-    bool biased;                        /* scores get an array beside the mask, one a launch */
-    bool first_rows;                    /* the last layer may be asked for first rows alone */
+    const char *device;   /* as maskc_load takes it */
+    const char *target;   /* that the kernel is compiled for */
+    bool text_only;       /* the device needs no binary */
+    bool trains, dropout; /* with a backward pass; with dropout of probabilities */
+    bool biased;          /* each launch adds an array to its scores */
+    bool first_rows;      /* the last layer may be asked for first rows alone */
     void (*progress)(const char *step); /* null: nobody */
-    const uint8_t
-        *kernel; /* a kernel file made for all this, of kernel_size bytes; null: none */
+    const uint8_t *
+        kernel; /* a kernel file compiled for these options, of kernel_size bytes; null: none */
     uint64_t kernel_size;
 };
 

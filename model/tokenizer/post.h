@@ -6,11 +6,11 @@
 #include "model/tokenizer/base/aligned.h"
 #include <jansson.h>
 
-/* SPECIAL .. A SPECIAL .. B SPECIAL ..; of one text the middle is empty. */
+/* Special tokens around one text or a pair: SPECIAL .. A SPECIAL .. B SPECIAL ... One text has none in the middle. */
 struct layout {
     uint32_t *token_id; /* before A, in the middle, behind the last part */
     uint32_t before, middle, after;
-    uint32_t specials; /* of type 0 */
+    uint32_t specials; /* number of them with type 0 */
     bool a_zero,
         b_zero; /* the part's tokens have type 0; what follows the first token of type 1 has type 1 */
 };

@@ -77,7 +77,7 @@ static uint64_t resident_bytes(const void *data, uint64_t bytes)
 
 /* ---- a batch of random tokens ---- */
 
-/* Numerical Recipes' generator: any tokens will do. */
+/* Knuth's MMIX generator: any tokens will do. */
 static uint32_t draw(uint64_t *state)
 {
     *state = *state * 6364136223846793005u + 1442695040888963407u;

@@ -17,7 +17,7 @@ void busy_add(struct busy_time *sum, struct busy_time since);
 /* The share of the time that `threads` threads ran, 0 to 1; 1 where nothing was timed. */
 double busy_share(const struct busy_time *sum, uint32_t threads);
 
-/* True for a share that says that others use the machine. */
+/* True if the share is so low that other programs must be using the machine. */
 bool busy_is(double share);
 
 /* "the machine is busy: .." with what to do about it; `remedy` is the command's own, or null. */

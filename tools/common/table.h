@@ -15,12 +15,13 @@ struct table {
     uint32_t cells, capacity;
 };
 
-/* Columns come before cells. Titles must outlive the table; if all are empty, no line has them. */
+/* Columns come before cells. Titles must outlive the table; if all are empty, no line of titles is printed. */
 void table_text_column(struct table *t, const char *title);
 void table_number_column(struct table *t, const char *title);
 /* Adds the next cell of the current row; a full row is followed by a new one. */
 void table_cell(struct table *t, const char *format, ...) __attribute__((format(printf, 2, 3)));
-/* Appends titles and rows, two blanks between columns, or one. Cells of text columns are wrapped where the table would be wider. */
+/* Appends titles and rows, with two blanks between columns, or one where that is too wide. If it still is, cells of text
+   columns are wrapped. */
 void table_add_to(const struct table *t, uint32_t width, struct text *out);
 void table_finish(struct table *t);
 /* Prints to stdout and finishes the table. */

@@ -36,7 +36,7 @@ struct bench {
 
 /* ---- the batch ---- */
 
-/* Numerical Recipes' generator: any tokens will do, the same on every machine. */
+/* Knuth's MMIX generator: any tokens will do, the same on every machine. */
 static uint32_t draw(uint64_t *state)
 {
     *state = *state * 6364136223846793005u + 1442695040888963407u;

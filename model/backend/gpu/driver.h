@@ -31,7 +31,7 @@ static inline void gpu_stream_count(struct gpu_stream *s)
     __atomic_fetch_add(&s->launches, 1, __ATOMIC_RELAXED);
 }
 
-struct gpu;       /* an open driver; each has its own */
+struct gpu;       /* an open driver; each driver defines its own struct */
 struct recording; /* recorded work of a stream, which can be replayed */
 
 /* y = x W^T, with bias and activation if `fuse` is set and the driver can do all in one call. */
@@ -82,10 +82,10 @@ struct gpu_driver {
     /* Work submitted to *s from now on starts after all work that *before has now. Does not wait. */
     int (*follow)(const struct gpu *g, struct gpu_stream *s, const struct gpu_stream *before,
                   struct error *e);
-    /* Moves the event to where the stream's work ends now. */
+    /* Records the current end of the stream's work in the event. */
     int (*mark)(const struct gpu *g, struct gpu_event *event, const struct gpu_stream *s,
                 struct error *e);
-    /* Waits for the work before the event; returns at once if that was never marked. */
+    /* Waits for the work before the event; returns at once if the event was never marked. */
     int (*reach)(const struct gpu *g, const struct gpu_event *event, struct error *e);
     void (*event_close)(const struct gpu *g, struct gpu_event *event);
     /* Makes the GPU the calling thread's until leave(), for libraries beside the driver. Null: nothing to do. */

@@ -28,8 +28,7 @@ struct backend_state {
     struct gpu_stream beside; /* of other libraries, once beside_open: runs during a pass */
     bool beside_open;
     struct gpu_optimizer *optimizer; /* null: before the first step */
-    bool
-        records; /* the last pass of training was recorded or replayed, or may be when it comes again */
+    bool records;    /* passes of training may be recorded, as of the last one's request */
     char *no_graphs; /* why training is not recorded any more; null: it may be */
 };
 

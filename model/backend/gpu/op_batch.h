@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* One batch on its way through the encoder on a driver: every operation over the whole batch. */
+/* A batch of inference during its pass through the encoder on a gpu_driver: every operation is over the whole batch.
+   Training has a struct op_batch of its own (train/train.h). */
 #pragma once
 #include "model/backend/gpu/workspace.h"
 #include "model/graph/graph.h"

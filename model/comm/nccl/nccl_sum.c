@@ -43,7 +43,7 @@ static uint64_t count_of(const struct bucket *b, uint32_t rank)
     return first_of(b, rank + 1) - first_of(b, rank);
 }
 
-/* Rank k's part of this rank's share. */
+/* Rank k's part of the sum of this rank's share: this rank's is in the bucket, those of others in the workspace. */
 static float *part_of(const struct nccl *n, const struct bucket *b, uint32_t k)
 {
     return k == n->comm.rank ? b->x + first_of(b, k) : n->workspace + k * b->share;
@@ -73,7 +73,7 @@ static enum outcome trade(const struct nccl *n, const struct bucket *b, struct e
     return nccl_end_group(n, o, false, e);
 }
 
-/* This rank's share, to where rank 0's part was. */
+/* Sums all ranks' parts of this rank's share, in the tree's order, to where rank 0's part was. */
 static enum outcome add(const struct nccl *n, const struct bucket *b, struct error *e)
 {
     const struct training_device *d = &n->device;

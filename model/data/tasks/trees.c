@@ -83,7 +83,7 @@ static void take_word(struct tree *t)
     }
 }
 
-/* A phrase has one word or phrases. */
+/* True if the innermost open phrase already has its word: a phrase has one word or phrases, not both. */
 static bool has_word(const struct tree *t)
 {
     return t->opened && t->phrases == t->open[t->opened - 1] + 1 &&

@@ -31,7 +31,8 @@ void bpe_finish(struct bpe *b);
 struct bpe_memory;
 void bpe_memory_destroy(struct bpe_memory *m);
 
-/* The tokens of a piece replace *ret's. *memory is null before the first call and kept from call to call. */
+/* Writes the tokens of a piece to *ret, in the place of what it held. *memory keeps merges from call to call: null before
+   the first one; bpe_memory_destroy() frees it. */
 void bpe_encode(const struct bpe *b, const char *bytes, uint32_t size,
                 struct bpe_memory **memory, struct symbols *ret);
 

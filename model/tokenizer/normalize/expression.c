@@ -25,7 +25,7 @@ static int read_text(struct expression *ret, const char *text)
     return 0;
 }
 
-/* "+" or "{N,}" behind the character; 0: something else. */
+/* The least count of the quantifier behind the character: 1 for "+", N for "{N,}"; 0: something else. */
 static uint32_t read_least(const char *text)
 {
     char *end;

@@ -31,7 +31,7 @@ struct normalizers { /* zeroed: none */
     uint32_t count, capacity;
 };
 
-/* Null or a normalizer, which may be a Sequence. Another one is refused by name. */
+/* json is null or a normalizer, possibly a Sequence of them. Other types are refused by name. */
 int normalizers_read(struct normalizers *ret, const json_t *json, struct error *e);
 void normalizers_finish(struct normalizers *n);
 

@@ -106,7 +106,8 @@ static inline void offer(struct node *to, double score, uint32_t token_id, uint3
         *to = (struct node){score, token_id, begin};
 }
 
-/* The ways that lead on from `at`. */
+/* Offers each token that begins at byte `at` to the node where it ends, and the unknown token for one character if none
+   covers it alone. */
 static void extend(const struct unigram *u, struct node *node, const char *bytes, uint32_t at,
                    uint32_t end, uint32_t size)
 {

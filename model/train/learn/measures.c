@@ -26,7 +26,7 @@ static bool is_special(const struct alpha_shape *s, uint32_t i, uint32_t j)
     return i == 0 || j == 0 || i + 1 == s->n || j + 1 == s->n;
 }
 
-/* p: P of each unit of the head. */
+/* Adds a head's entries to *ret; the border counts as 1. p: P of each unit; value: M or P, as the penalty counts it. */
 static void add_entries(const struct alpha_shape *s, const double *p, const float *value,
                         struct sums *ret)
 {

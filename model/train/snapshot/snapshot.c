@@ -80,7 +80,7 @@ static void hash_pieces(const struct train_state *s, char ret[17])
     snprintf(ret, 17, "%016" PRIx64, hash);
 }
 
-/* The host's copies, where it may not read the arrays themselves. */
+/* Host copies of the arrays; null for an array that the host can read directly. */
 struct copies {
     float *own[2 * BUFFERS];
     uint32_t count;

@@ -6,7 +6,8 @@
 #include "model/comm/comm.h"
 #include "model/gradients/state.h"
 
-/* A rank's span: about equal ones that begin with a block of the norm; whole pieces where the optimiser needs their norms. */
+/* A rank's span of the flat buffer. Spans are about equal and begin at a block of NORM_BLOCK elements, whose sums of
+   squares make the gradient's norm; whole_pieces: at a piece, where the optimiser needs the norms of pieces. */
 struct span shard_of(const struct train_state *s, bool whole_pieces, uint32_t rank,
                      uint32_t ranks);
 /* Values of all spans to all ranks. */

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Cost of a mask on this machine: predicted by the plan of the model's attention, and measured. */
+/* Seconds of attention under a mask on this machine: predicted by a plan of the mask for the model's kernels, and
+   measured in the model. */
 #include "gen/plan/plan.h"
 #include "masks/base/memory.h"
 #include "model/engine/encoder.h"

@@ -7,10 +7,10 @@
 
 enum { DEFAULT_BATCH = 32, DEFAULT_SAVE_EVERY = 1000, DEFAULT_KEEP = 2, MOST_BATCH = 1 << 20 };
 
-/* A number between two, or its default. */
+/* An option's value in [least, most), or its default. */
 struct real {
     const char *option, *expected;
-    double value, otherwise, least, most; /* most: not reached */
+    double value, otherwise, least, most;
     bool given;
 };
 

@@ -14,8 +14,7 @@ static double of_median(const struct bench_result *r)
     return r->predicted / r->median;
 }
 
-/* The same of how many times faster than dense: what a busy machine, or a low clock, does to both at once is
-   not in it. */
+/* Predicted over measured speed-up over dense. A busy machine or a low clock slows both kernels, and cancels. */
 static double of_speedup(const struct bench_result *r)
 {
     return r->dense_predicted / r->predicted / (r->dense / r->median);

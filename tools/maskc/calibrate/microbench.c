@@ -140,7 +140,7 @@ double microbench_seconds(const struct microbench *l)
     return l->owner ? rounds_now() : rounds_thread_now();
 }
 
-/* One round: the mean of so many launches, on a GPU waited for together. */
+/* One round: mean seconds of `launches` launches; a GPU is waited for once, at the end. */
 static int time_round(const struct microbench *l, const struct maskc_kernel *k,
                       const struct maskc_launch *m, uint32_t launches, double *ret,
                       struct error *e)

@@ -30,7 +30,7 @@ static const char *family_name(const struct support_row *row)
     return row->family ? row->family->name : "none";
 }
 
-/* A line "TITLE A, B" of the features whose cells are so; nothing where none is. */
+/* Prints "TITLE A, B", the features whose cells have this status and `asked`, or nothing if there are none. */
 static void print_features(const struct support_row *row, enum support_status status,
                            bool asked, const char *title)
 {

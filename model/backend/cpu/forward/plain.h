@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The operations of model/ops/ops.h on the CPU, each over the whole batch: for layers whose blocks the panels do not know.
-   Rows are divided as there, so that results are the same for any number of threads in training. */
+/* The operations of model/ops/ops.h on the CPU, each over the whole batch: for layers whose blocks panels do not
+   implement. Rows are divided as in panels, so that results are the same for any number of threads in training. */
 #pragma once
 #include "model/backend/cpu/forward/cpu_batch.h"
 
@@ -19,9 +19,9 @@ int plain_rotate(struct op_batch *p, uint32_t layer, void *x, bool back, struct 
 int plain_attend(struct op_batch *p, uint32_t layer, struct error *e);
 int plain_lap(struct op_batch *p, enum engine_phase phase, struct error *e);
 
-/* ---- what the way back shares with it (model/backend/cpu/train/plain_back.c) ---- */
+/* ---- shared with the backward pass (model/backend/cpu/train/plain_back.c) ---- */
 
-/* The code of a product for whole panels and for the last one. */
+/* A product compiled for whole panels and for the last one, which may be shorter. */
 struct plain_product {
     const struct linear *l;
     const struct product *whole, *last;

@@ -61,8 +61,8 @@ void matmul_outline(struct matmul *m);
 /* Bytes of all packed weights and biases. */
 uint64_t matmul_weights_bytes(const struct matmul *m);
 
-/* New values for a linear that matmul_pack made: same memory, same layout. bias null: zeros stay or become zero.
-   Threads may repack different linears at once; nobody may multiply with this one meanwhile. */
+/* Replaces the values of a linear that matmul_pack made; memory and layout stay. bias null: all zeros. Threads may repack
+   different linears at once; this one must not be used meanwhile. */
 int matmul_repack(struct matmul *m, const struct linear *l, const struct weight_view *weight,
                   const float *bias, struct error *e);
 

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Inside the heads with few labels: what their files share. */
+/* What the files of the heads with few labels (all but that of words) share. */
 #pragma once
 #include "model/backend/cpu/train/backward.h"
 
-/* A target on its way. */
+/* A target during its forward and backward pass. */
 struct labels {
     const struct cpu_batch *p;
     const struct backward *b;
@@ -24,8 +24,8 @@ uint32_t labels_mean_rows(const struct labels *n, uint32_t row);
    pooler. */
 int labels_pool(const struct labels *n, struct error *e);
 int labels_pool_back(const struct labels *n, struct error *e);
-/* The head's dropout at a site, of the target's rows x [count, H] or of their gradient, in place. */
+/* The head's dropout at a site, in place, of x [rows of the target, H] or of its gradient. */
 void labels_drop(const struct labels *n, uint32_t site, float *x);
-/* A row of the last hidden states, in the engine's dtype: that of the target's k-th row. */
+/* The row in the batch of the target's k-th row, and its last hidden states, in the engine's dtype. */
 uint32_t labels_row(const struct labels *n, uint32_t k);
 const void *labels_hidden_row(const struct labels *n, uint32_t k);

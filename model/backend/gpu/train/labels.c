@@ -34,7 +34,8 @@ static const float *value(const struct labels *n, enum parameter_id id)
     return s->value + train_state_piece(s, id, 0)->first;
 }
 
-/* y = the head's dropout of x, rows of the target; y is x, or of the dtype. */
+/* y = the head's dropout of x, over the target's rows. y == x: f32, in place; else y has the engine's dtype.
+   drops false: only converts. */
 static int drop(const struct labels *n, uint32_t site, bool drops, float *x, void *y,
                 struct error *e)
 {

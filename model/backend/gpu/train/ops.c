@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The operations of model/ops/ops.h on a driver, forward, over a tape. */
+/* Training's operations of model/ops/ops.h on a driver: the forward ones, which keep values on the tape, and attention's
+   backward pass. The others are in ops_back.c. */
 #include "model/backend/gpu/train/ops.h"
 #include "model/arch/arch.h"
 #include <math.h>

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Recordings of passes. Copies, sums over ranks and the host's part in losses of few labels lie between the segments. If a
-   recording fails, passes go on without. */
+/* Passes recorded as CUDA graphs, in segments. Copies, sums over ranks and the host's loss of targets with few labels run
+   between segments. After a failed recording, passes are no longer recorded. */
 #include "masks/base/memory.h"
 #include "model/backend/gpu/train/train.h"
 

@@ -19,10 +19,13 @@ struct stage {
     uint32_t *device;      /* the same words there */
     struct gpu_event done; /* the end of the last copy that reads them */
 };
-enum { STAGES = 2, STAGE_PLACES = STAGES + 1 /* on the device */ };
+enum {
+    STAGES = 2,
+    STAGE_PLACES = STAGES + 1 /* on the device: the stages, and the place that kernels read */
+};
 struct stages {
     struct stage each[STAGES];
-    uint32_t turn;            /* whose pass it is */
+    uint32_t turn;            /* index of the stage in use */
     uint32_t capacity;        /* words of each */
     uint32_t *words, *device; /* of all */
     uint32_t *current;        /* of the pass that runs, on the device */
