@@ -42,6 +42,10 @@ static void from_text_to_a_model(void **state)
     run(NULL, "init --size 2x16x4 --vocab vocab.txt --positions 32 --seed 5 -o twin", "");
     assert_int_equal(system("cmp -s made/model.safetensors twin/model.safetensors"), 0);
     run(NULL,
+        "init --size 2x16x4 --vocab vocab.txt --positions 32 --seed 5 --start mimetic -o near",
+        "");
+    assert_int_not_equal(system("cmp -s made/model.safetensors near/model.safetensors"), 0);
+    run(NULL,
         "convert made -o wide --positions 64 --dtype bf16 --mask 'window(3)' --transform "
         "sparsegen=-4",
         "");

@@ -297,7 +297,7 @@ static void headers_need_no_padding(void **state)
     config_finish(&c);
 }
 
-/* Keys equal queries; positions are waves, nearer ones more alike; all else is as without. */
+/* Keys equal queries, positions are waves, all else is as without. */
 static void a_mimetic_start_finds_equals(void **state)
 {
     (void)state;
