@@ -177,6 +177,8 @@ static int parse(const uint8_t *bytes, uint64_t size, const char *path, bool any
                          path, (unsigned long long)size);
     for (int k = LENGTH_BYTES; k-- > 0;)
         length = length << 8 | bytes[k];
+    if (!memcmp(bytes, "\x93NUMPY", 6))
+        return error_set(e, ERROR_INPUT, "%s: an array of NumPy, not a safetensors file", path);
     if (length > size - LENGTH_BYTES || length > MAX_HEADER)
         return error_set(e, ERROR_INPUT,
                          "%s: not a safetensors file: its header promises %llu bytes, "

@@ -38,6 +38,24 @@ void text_add(struct text *t, const char *format, ...)
     va_end(again);
 }
 
+void text_add_word(struct text *t, const char *word)
+{
+    static const char plain[] =
+        "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_-./:=,+%@";
+    const char *quote;
+    if (*word && !word[strspn(word, plain)]) {
+        text_append(t, word, strlen(word));
+        return;
+    }
+    text_append(t, "'", 1);
+    for (; (quote = strchr(word, '\'')); word = quote + 1) {
+        text_append(t, word, (size_t)(quote - word));
+        text_append(t, "'\\''", 4);
+    }
+    text_append(t, word, strlen(word));
+    text_append(t, "'", 1);
+}
+
 const char *text_get(const struct text *t)
 {
     return t->bytes ? t->bytes : "";

@@ -53,7 +53,7 @@ int npz_open(const struct zip *z, const char *name, struct npz_array *ret, struc
         return error_set(
             e, ERROR_INPUT,
             "%s: there is no array '%s' in it; what scipy.sparse.save_npz writes is "
-            "expected",
+            "expected; a dense mask belongs into a .npy file (numpy.save)",
             z->path, name);
     if (r < 0)
         return -1;

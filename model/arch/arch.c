@@ -40,6 +40,12 @@ const struct arch_class *arch_class_find(const struct arch *a, const char *name)
     return NULL;
 }
 
+void arch_class_names(const struct arch *a, struct text *to)
+{
+    for (const struct arch_class *c = a->classes; c->name; c++)
+        text_add(to, "%s%s", c == a->classes ? "" : c[1].name ? ", " : " or ", c->name);
+}
+
 const struct arch_class *arch_class_ending(const struct arch *a, const char *end)
 {
     const size_t ending = strlen(end);

@@ -126,6 +126,8 @@ void arch_names(struct text *to);
 
 /* Null where it has no such class, or none with just these parts. */
 const struct arch_class *arch_class_find(const struct arch *a, const char *name);
+/* Appends the names of a's classes: "MPNetModel, .. or MPNetForQuestionAnswering". */
+void arch_class_names(const struct arch *a, struct text *to);
 const struct arch_class *arch_class_of(const struct arch *a, uint32_t parts);
 /* The one whose name ends so: "ForQuestionAnswering"; null: there is none. */
 const struct arch_class *arch_class_ending(const struct arch *a, const char *end);

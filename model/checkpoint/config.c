@@ -139,11 +139,14 @@ static int take_class(const json_t *json, struct model_config *c, struct error *
     const json_t *list = json_object_get(json, "architectures");
     const char *name = json_string_value(json_array_get(list, 0));
     c->architecture = name ? name : "";
-    return !name || arch_class_find(c->arch, name)
-               ? 0
-               : error_set(e, ERROR_INPUT,
-                           "architecture '%.60s' is not supported, one of %s is expected", name,
-                           c->arch->title);
+    if (!name || arch_class_find(c->arch, name))
+        return 0;
+    struct text names = {0};
+    arch_class_names(c->arch, &names);
+    error_set(e, ERROR_INPUT, "architecture '%.60s' is not supported, %s is expected", name,
+              text_get(&names));
+    text_finish(&names);
+    return -1;
 }
 
 static int take_texts(const json_t *json, struct model_config *c, struct error *e)

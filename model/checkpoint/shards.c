@@ -2,6 +2,7 @@
 /* Which files hold a model's tensors, opened and mapped. See shards.h. */
 #include "model/checkpoint/shards.h"
 #include "masks/base/memory.h"
+#include "masks/base/text.h"
 #include "model/checkpoint/json.h"
 #include <stdlib.h>
 #include <string.h>
@@ -50,6 +51,22 @@ static int open_index(struct shards *list, const char *folder, struct error *e)
     return r;
 }
 
+static int refuse_pickle(const char *folder, struct error *e)
+{
+    struct text word = {0};
+    text_add_word(&word, folder);
+    error_set(e, ERROR_INPUT,
+              "%s: pytorch_model.bin is pickle, which can run anything and is never read; this "
+              "makes model.safetensors of it: python3 -c \"import glob, sys, torch; from "
+              "safetensors.torch import save_file; d = sys.argv[1]; w = {}; "
+              "[w.update(torch.load(f, weights_only=True)) for f in "
+              "glob.glob(glob.escape(d) + '/pytorch_model*.bin')]; save_file({k: "
+              "v.clone().contiguous() for k, v in w.items()}, d + '/model.safetensors')\" %s",
+              folder, text_get(&word));
+    text_finish(&word);
+    return -1;
+}
+
 int shards_open(struct shards *list, const char *folder, struct error *e)
 {
     if (path_exists(folder, "model.safetensors"))
@@ -58,15 +75,7 @@ int shards_open(struct shards *list, const char *folder, struct error *e)
         return open_index(list, folder, e);
     if (path_exists(folder, "pytorch_model.bin") ||
         path_exists(folder, "pytorch_model.bin.index.json"))
-        return error_set(e, ERROR_INPUT,
-                         "%s: pytorch_model.bin is pickle, which can run anything and is never "
-                         "read; this makes model.safetensors of it: python3 -c \"import glob, "
-                         "torch; from safetensors.torch import save_file; w = {}; "
-                         "[w.update(torch.load(f, weights_only=True)) for f in "
-                         "glob.glob('%s/pytorch_model*.bin')]; save_file({k: "
-                         "v.clone().contiguous() for k, v in w.items()}, "
-                         "'%s/model.safetensors')\"",
-                         folder, folder, folder);
+        return refuse_pickle(folder, e);
     return error_set(e, ERROR_INPUT, "%s: no model.safetensors", folder);
 }
 

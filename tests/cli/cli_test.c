@@ -27,6 +27,7 @@ static void test_help(void **state)
         shell_says(line, says);
     }
     shell_says("run --help", "--offsets=O.npy");
+    shell_says("help run", "--offsets=O.npy");
     shell_says("bench --help", "--plot=FIGURE");
 }
 
@@ -297,17 +298,18 @@ static void test_emit(void **state)
 {
     (void)state;
     size_t size;
-    struct outcome o = shell_run("MASKC_CC=", "emit star -n 64 --target x86-64-v2 -o emitted");
+    struct outcome o =
+        shell_run("MASKC_CC=", "emit star -n 64 --target x86-64-v2 -o \"what's emitted\"");
     assert_int_equal(o.code, 0);
     /* The last line is the command that compiles it: it must work where it is typed. */
-    char *command = strstr(o.out, "cd emitted && ");
+    char *command = strstr(o.out, "cd 'what'\\''s emitted' && ");
     assert_non_null(command);
     command[strcspn(command, "\n")] = 0;
     assert_int_equal(system(command), 0);
     outcome_finish(&o);
-    free(fixture_read("emitted/kernel_config.h", &size));
-    free(fixture_read("emitted/plan.txt", &size));
-    free(fixture_read("emitted/tables.safetensors", &size));
+    free(fixture_read("what's emitted/kernel_config.h", &size));
+    free(fixture_read("what's emitted/plan.txt", &size));
+    free(fixture_read("what's emitted/tables.safetensors", &size));
 }
 
 static void test_cache(void **state)

@@ -20,6 +20,9 @@ struct bad {
 static const struct bad bad[] = {
     /* usage */
     {"fry", 2, "'fry' is not a command"},
+    {"help fry", 2, "'fry' is not a command"},
+    {"plan dense -n 8 --threads 1025", 2, "'1025' is not a whole number from 1 to 1024"},
+    {"info square.npy", 2, "an array of NumPy"},
     {"show", 2, "MASK is missing"},
     {"show dense -n 8 --sideways", 2, "unrecognized option"},
     {"show dense dense -n 8", 2, "unexpected argument"},

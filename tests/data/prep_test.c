@@ -77,7 +77,6 @@ static const struct {
     {GOOD "--held-out -0.1", "--held-out -0.1: a share from 0 to below 1 is expected", 2},
     {GOOD "--held-out 0.999999", "--held-out 0.999999 leaves no document to train on: 8 in all",
      2},
-    {GOOD "--jobs 100000", "--jobs 100000: at most 4096", 2},
     {GOOD "--tokenizer-compat x", "--tokenizer-compat x: hf or google is expected", 2},
     {"prep --vocab vocab.txt -n 16 -o out", "TEXT.. is missing", 2},
 };

@@ -60,7 +60,8 @@ static const struct fault faults[] = {
     {"dia", "row", "col", "data", 3, 3, {0}, {0, 1}, {1, 2},
      ": format 'dia'; csr, csc, coo or bsr is expected, as matrix.tocsr() gives"},
     {"coo", "row", "col", "other", 3, 3, {0}, {0, 1}, {1, 2},
-     ": there is no array 'data' in it; what scipy.sparse.save_npz writes is expected"},
+     ": there is no array 'data' in it; what scipy.sparse.save_npz writes is expected; a dense mask "
+     "belongs into a .npy file (numpy.save)"},
     {"coo", "row", "col", "data", 3, 3, {0}, {0, 3}, {1, 2}, ": row or col has a number that is no row or column"},
     {"coo", "row", "col", "data", 3, 3, {0}, {0, 1}, {-1, 2}, ": row or col has a number that is no row or column"},
     {"csr", "indices", "unused", "data", 3, 3, {0, 1, 1, 2}, {0, 3}, {0, 0}, ": indices has a number that is no column"},

@@ -43,6 +43,7 @@ static void read_value(struct argp_state *state, const struct option_row *r, cha
                        struct options *o)
 {
     void *to = (char *)o + r->at;
+    const uint32_t most = r->most ? r->most : INT32_MAX;
     uint64_t whole = 0;
     char *end;
     switch (r->kind) {
@@ -53,9 +54,9 @@ static void read_value(struct argp_state *state, const struct option_row *r, cha
         *(const char **)to = text;
         break;
     case VALUE_COUNT:
-        if (!whole_number(text, INT32_MAX, &whole) || !whole)
-            argp_error(state, "--%s: '%s' is not a whole number from 1 to %d", r->name, text,
-                       INT32_MAX);
+        if (!whole_number(text, most, &whole) || !whole)
+            argp_error(state, "--%s: '%s' is not a whole number from 1 to %u", r->name, text,
+                       most);
         *(uint32_t *)to = (uint32_t)whole;
         break;
     case VALUE_WHOLE:

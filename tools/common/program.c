@@ -32,8 +32,11 @@ static const struct command *find(const struct program *p, const char *name)
 const struct command *program_begin(const struct program *p, int argc, char **argv,
                                     struct options *o, int *ret_code)
 {
-    const char *word = argc > 1 ? argv[1] : "--help";
+    const bool help = argc > 2 && !strcmp(argv[1], "help");
+    const char *word = help ? argv[2] : argc > 1 ? argv[1] : "--help";
     const struct command *c = find(p, word);
+    if (c && help)
+        options_parse(p, c, 2, (char *[]){argv[2], "--help", NULL}, o); /* exits */
     if (c) {
         options_parse(p, c, argc - 1, argv + 1, o);
         return c;

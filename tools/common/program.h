@@ -29,7 +29,8 @@ struct option_row {
     size_t at; /* in struct options */
     /* VALUE_OWN: sets what it means in *ret, or fails with one line that begins with the option. */
     int (*read)(const char *text, struct options *ret, struct error *e);
-    size_t given; /* of a bool in struct options to be set, or 0 */
+    size_t given;  /* of a bool in struct options to be set, or 0 */
+    uint32_t most; /* VALUE_COUNT: the largest number taken; 0: INT32_MAX */
 };
 
 /* Rows of a table of options, a bit each. */
@@ -56,6 +57,8 @@ struct program {
     /* Where arguments go in struct options: const char *[], and how many there are, uint32_t. */
     size_t arguments_at, n_arguments_at;
 };
+
+enum { THREADS_MOST = 1024 }; /* of --threads: a launch uses no more */
 
 /* The command that argv means, with *o filled in. Null where there is nothing to run: then *ret_code is the
    exit code, and what there was to say is said. Bad usage ends the program with one line and 2. */

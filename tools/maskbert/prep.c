@@ -55,8 +55,6 @@ static int read_options(const struct options *o, struct prepare_options *ret, st
     if (lstat(o->output, &status) == 0)
         return error_set(e, ERROR_INPUT, "%s: is there already; a new name is expected",
                          o->output);
-    if (o->threads > 4096)
-        return error_set(e, ERROR_INPUT, "--jobs %u: at most 4096", o->threads);
     ret->path = o->arguments;
     ret->n_paths = o->n_arguments;
     ret->folder = o->output;

@@ -46,8 +46,6 @@ int session_options(const struct options *o, struct engine_options *ret, struct 
 {
     if (session_compat(o, &ret->compat, e) < 0)
         return -1;
-    if (o->threads > 4096)
-        return error_set(e, ERROR_INPUT, "--threads %u: at most 4096", o->threads);
     ret->mask = o->mask;
     ret->transform = o->transform;
     ret->device = o->device;

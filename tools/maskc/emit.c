@@ -83,11 +83,13 @@ static int write_all(const char *folder, struct plan *p, const struct source *s,
 {
     if (write_source(folder, s, e) || write_plan(folder, p, e) || write_tables(folder, p, e))
         return -1;
-    struct text command = {0};
+    struct text command = {0}, word = {0};
     compile_command(s, p->target, &command);
+    text_add_word(&word, folder);
     printf("%s: %u source files, plan.txt, tables.safetensors\n  cd %s && %s\n", folder,
-           s->n_files, folder, text_get(&command));
+           s->n_files, text_get(&word), text_get(&command));
     text_finish(&command);
+    text_finish(&word);
     return 0;
 }
 

@@ -127,7 +127,7 @@ const struct option_row option_rows[OPTION_COUNT] = {
     [OPTION_MEASURE]   = {"measure", 0, "K", "Compile and time the K best and take the fastest of those that keep as much", GROUP_SNAP, VALUE_COUNT, AT(measure)},
 
     [OPTION_BATCH]     = {"batch", 0, "B", "Sequences (default 1)", GROUP_COMMON, VALUE_COUNT, AT(batch)},
-    [OPTION_THREADS]   = {"threads", 0, "N", "CPU threads (default: all)", GROUP_COMMON, VALUE_COUNT, AT(threads)},
+    [OPTION_THREADS]   = {"threads", 0, "N", "CPU threads (default: all)", GROUP_COMMON, VALUE_COUNT, AT(threads), .most = THREADS_MOST},
     [OPTION_CLOCK]     = {"clock", 0, "WHICH", "wall (default), or cpu: the time that one thread of a CPU ran, for a machine that others use; needs --threads 1", GROUP_LAUNCH, VALUE_TEXT, AT(clock)},
     [OPTION_DEVICE]    = {"device", 0, "D", "cpu, cuda, cuda:1, emulated (default: what the file holds and the machine has)", GROUP_COMMON, VALUE_TEXT, AT(device)},
     [OPTION_PASS]      = {"pass", 0, "P,P", "forward, backward (default both)", GROUP_LAUNCH, VALUE_TEXT, AT(pass)},

@@ -67,7 +67,7 @@ MPNET = {
         ({"layer_norm_eps": -1}, "layer_norm_eps -1"),
         ({"pruned_heads": {"0": [1]}}, "pruned_heads is not supported"),
         ({"quantization_config": {"bits": 8}}, "quantization_config is not supported"),
-        ({"architectures": ["BertModel"]}, "architecture 'BertModel' is not supported, one of MPNet is expected"),
+        ({"architectures": ["BertModel"]}, "architecture 'BertModel' is not supported, MPNetModel, "),
         ({"model_type": "mpnets"}, "model_type 'mpnets' is not supported"),
     ],
 }

@@ -163,8 +163,8 @@ def check_pickle(family, work):
     before = lines_of("classify", folder, "w1 w2\n")
     (folder / "model.safetensors").unlink()
     torch.save(model.float().state_dict(), folder / "pytorch_model.bin")
-    command = re.search(r'python3 -c "(.*)"', run(MASKBERT, "classify", folder, text="w1\n", code=2))[1]
-    subprocess.run([sys.executable, "-c", command], check=True)
+    command = re.search(r'python3 (-c ".*)', run(MASKBERT, "classify", folder, text="w1\n", code=2))[1]
+    subprocess.run(f"{sys.executable} {command}", shell=True, check=True)
     report(f"{family} weights that were pickled", float(lines_of("classify", folder, "w1 w2\n") != before), 0)
 
 

@@ -140,8 +140,6 @@ static int evaluate(const struct options *o, struct held_out *h, struct evaluati
     if (!(probability > 0 && probability < 1))
         return error_set(e, ERROR_INPUT,
                          "--mlm-probability %g: above 0 and below 1 is expected", probability);
-    if (o->threads > 4096)
-        return error_set(e, ERROR_INPUT, "--threads %u: at most 4096", o->threads);
     if (open_all(o, h, e) < 0)
         return -1;
     session_tell("evaluating");

@@ -141,8 +141,6 @@ static int read_sizes(const struct options *o, struct run_options *ret, struct e
     if (ret->accumulate > ret->batch)
         return error_set(e, ERROR_INPUT, "--accumulate %u: a batch of %u has no so many parts",
                          ret->accumulate, ret->batch);
-    if (o->threads > 4096)
-        return error_set(e, ERROR_INPUT, "--threads %u: at most 4096", o->threads);
     ret->threads = o->threads;
     ret->save_every = o->save_every_given ? o->save_every : DEFAULT_SAVE_EVERY;
     ret->eval_every = o->eval_every;

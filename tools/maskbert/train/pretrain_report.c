@@ -93,19 +93,21 @@ static void say_device(const struct run_result *r)
 
 static void say_next(const struct run_options *r, const struct run_result *result)
 {
-    struct text line = {0};
+    struct text line = {0}, run = {0}, data = {0};
+    text_add_word(&run, r->run);
+    text_add_word(&data, r->data);
     if (result->interrupted)
         text_add(&line, "interrupted and saved in %s; --resume goes on", r->run);
-    else if (r->task)
-        text_add(&line, "%s holds the model; next: maskbert eval %s --task %s --data %s",
-                 r->run, r->run, r->task->name, r->data);
     else
-        text_add(&line, "%s holds the model; next: maskbert eval %s --data %s", r->run, r->run,
-                 r->data);
+        text_add(&line, "%s holds the model; next: maskbert eval %s%s%s --data %s", r->run,
+                 text_get(&run), r->task ? " --task " : "", r->task ? r->task->name : "",
+                 text_get(&data));
     if (!result->interrupted && r->learn.kind != LEARN_NOTHING)
-        text_add(&line, ", maskc plan %s/alpha.safetensors --dam", r->run);
+        text_add(&line, ", maskc plan %s/alpha.safetensors --dam", text_get(&run));
     pretrain_say(text_get(&line));
     text_finish(&line);
+    text_finish(&run);
+    text_finish(&data);
 }
 
 void pretrain_summary(const struct run_options *r, const struct run_result *result)
