@@ -332,7 +332,7 @@ class FilesTest(toy.Scratch):
                     {"paper": "maskc, of its own", "claim": "C", "measured": "", "verdict": claims.OPEN}]
         text = page.opening(verdicts, "2x4x6", 8)
         self.assertIn("| SparseBERT | 2 | 1 | 1 | 0 |\n| maskc | 1 | 0 | 0 | 1 |\n", text)
-        self.assertIn('Claims that do not agree: "B" (SparseBERT Table 3).', text)
+        self.assertIn('Claims with a pair or figure against them: "B" (SparseBERT Table 3).', text)
         self.assertIn("No claim disagrees.", page.opening(verdicts[:1], "2x4x6", 8))
 
     def test_distances_are_counted_in_groups(self):

@@ -186,7 +186,7 @@ def dam_diagonal_off(r):
     if not known:
         return "nothing learned off the plateau", OPEN
     off, near = ([sum((head[d] > 0.5) == on for head in r.runs[n]["kept"]) for n in known] for d, on in ((0, False), (1, True)))
-    said = f"heads of 12 with the diagonal off: {', '.join(map(str, off))}; with distance 1 on: {', '.join(map(str, near))}"
+    said = f"of 12 heads, run by run: diagonal off {', '.join(map(str, off))}; distance 1 on {', '.join(map(str, near))}"
     return said, AGREES if min(off) > 6 and min(near) > 6 else DIFFERS
 
 

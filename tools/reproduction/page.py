@@ -32,19 +32,19 @@ METHOD = """
 ## How it was measured
 
 - **Text.** {text}, {megabytes:.1f} MB; vocabulary of {vocabulary} pieces; {train:,} training tokens, {held:,} held out; unigram entropy {unigram:.3f} nats.
-- **Start.** {start}
-- **Dense.** {dense}
-- **Learning.** {learning}
-- **Rows.** For each row the dense model's attention is switched to the row's mask. The model then trains for {row_steps} more steps ({row_tokens:,} tokens, rate 5e-4) and is
-  evaluated.{shift} The papers pre-train each mask from the start; here all start from the same model, which needs only minutes.
-- **Objective.** Masked words only (15 %), full sentences, AdamW, no dropout, {dtype}, batches of {batch} sequences, seeds from {seed} on. A run that continues another one
-  sees the samples in another order.
-- **Verdicts.** A claim agrees if no pair speaks against it and at least one speaks for it; a single pair against it makes it "does not agree". A difference is the first
-  mask's loss minus the second's. For a claim of no harm, pairs within chance speak for it. With no pair that counts it cannot be said. A mean of P counts if it is more than 2 standard errors over the seeds from 0 (+-: standard deviation).
-- **Chance.** {noise}
 - **Plateau.** Without any key the loss is {reference:.3f} nats ({whence}; it is below the unigram entropy because a tenth of the
   masked words is left in place). A loss within {plateau} nats of it, or above it, says nothing about masks: the row is marked, and no verdict counts it.
   A run that learned a mask is marked if its own final loss is on the plateau (for P, the loss under P). Its sparsity and distances still count if the dense model is off the plateau; the loss of a row on the plateau never does.
+- **Start.** {start}
+- **Dense.** {dense}
+- **Learning.** {learning}
+- **Rows.** For each row but "P settled" the dense model's attention is switched to the row's mask. The model then trains for {row_steps} steps ({row_tokens:,} tokens, rate 5e-4) and is
+  evaluated.{shift} The papers pre-train each mask from the start; here all start from the same model, which needs only minutes.
+- **Objective.** Masked words only (15 %), full sentences, AdamW, no dropout, {dtype}, batches of {batch} sequences, seeds from {seed} on. A run that continues another one
+  sees the samples in another order.
+- **Verdicts.** A claim agrees if no pair of rows speaks against it and at least one speaks for it; one against it makes it "does not agree". A difference is the first
+  mask's loss minus the second's. For a claim of no harm, pairs within chance speak for it. With no pair that counts it cannot be said. A mean of P counts if it is more than 2 standard errors over the seeds from 0 (+-: standard deviation).
+- **Chance.** {noise}
 - **Times** are medians on {threads} of a machine that other programs may have used. "x dense" is how many times as fast as our own dense kernel (dense's time / the mask's), timed alternately in one
   process. It is more reliable than the times, but a single value can still be off. A step's time is the median of the row's run.
 - **Duration.** All stages took {took:.1f} minutes.{note}
@@ -69,7 +69,7 @@ def opening(verdicts, size, n):
     lines = ["| claims of | all | agree | do not agree | cannot be said |", "| --- | --- | --- | --- | --- |"]
     lines += [f"| {name} | {len(found)} | " + " | ".join(str(found.count(v)) for v in (AGREES, DIFFERS, OPEN)) + " |" for name, found in papers.items()]
     differing = [f"\"{c['claim']}\" ({c['paper']})" for c in verdicts if c["verdict"] == DIFFERS]
-    text = "Claims that do not agree: " + "; ".join(differing) + "." if differing else "No claim disagrees."
+    text = "Claims with a pair or figure against them: " + "; ".join(differing) + "." if differing else "No claim disagrees."
     return "\n".join(lines) + "\n" + OPENING.format(size=size, n=n, differing=text)
 
 
@@ -96,7 +96,7 @@ def facts(s, g):
             "whence": "row \"none\", trained like all others" if any(e["mask"] == "none" for e in g["entries"]) else "taken as 0.9 of the unigram entropy", "threads": f"{s.threads} thread{'s' * (s.threads > 1)}" if s.threads else "all threads", "shift": shift_text(g),
             "took": g["took_s"] / 60, "note": f"\n- **Note.** {s.note}" if s.note else "",
             "noise": "No two dense rows were run with two seeds, so no difference of losses is judged." if n is None else
-            f"Rows are compared seed by seed (the same batches in the same order). Over the seeds of the dense rows, such a difference has a standard deviation of {n:.4f} nats "
+            f"Rows are compared seed by seed (the same batches in the same order). Over the seeds of the first three rows, their difference from dense has a standard deviation of {n:.4f} nats "
             f"(pooled). A mean difference over k seeds counts if it exceeds {TIMES} x {n:.4f} / sqrt(k). Masks further from dense may spread more: a small difference "
             "between two of them is weak evidence."}
 
@@ -154,8 +154,8 @@ def dam_lines(g):
     """Which distances each head keeps: near each other, or scattered?"""
     out, dam = [], {name: r for name, r in g["runs"].items() if name.startswith("dam")}
     if dam:
-        out += ["Distances that a head keeps inside the border (more than half of their entries), head by head: how many, and how many groups they form. "
-                "A group is a run of consecutive distances, such as 1, 2, 3.", "", "| run | own held-out loss | kept / groups, heads 0 to 11 |", "| --- | --- | --- |"]
+        out += ["Distances (0: the diagonal) that a head keeps inside the border (more than half of their entries), head by head: how many, and how many groups they form. "
+                "A group is a run of consecutive distances.", "", "| run | own held-out loss | kept / groups, heads 0 to 11 |", "| --- | --- | --- |"]
     for name, r in dam.items():
         heads = " ".join(f"{len(d)}/{learned.groups(d)}" for d in r["kept_distances"])
         out.append(f"| {name}{' (plateau)' if r['plateau'] else ''} | {r['own_mlm']:.4f} | {heads} |")
@@ -215,7 +215,7 @@ def long_text(g):
     if not g["long"]:
         return ""
     cells = [f"n={t['length']} {t['pass']} {t['speedup']:.2f} x as fast" for t in g["long"]["times"]]
-    return (f"\n\nAttention under the mask of {g['long'].get('mask', 'dam-s-1e-1')} (its distances and border, at these lengths; batch 1), compared with our own dense kernel, timed alternately: " +
+    return (f"\n\nAttention under the mask of {g['long'].get('mask', 'dam-s-1e-1')} (distances learned at the n of the runs, and a border; batch 1), compared with our own dense kernel, timed alternately: " +
             ", ".join(cells) + "." + steps_text(g))
 
 
@@ -229,7 +229,7 @@ def steps_text(g):
 def table_section(g):
     if not g["entries"]:
         return "## The table\n\nNo row is done."
-    return ("## The table\n\n\"- diagonal(0)\": the same mask without its diagonal, trained and evaluated like this. Rows with the same mask and seed are run once. \"random as X\": as many entries in each head as X has. "
+    return ("## The table\n\n\"- diagonal(0)\": trained and evaluated under the same mask without its diagonal. Rows with the same mask and seed are run once. \"random as X\": as many entries in each head as X has. "
             "\"P threshold S\": as many of the largest entries of P as fit within S times dense's predicted time. \"P snapped S\": the pieces that kernels process cheaply, chosen for the "
             "most P within the same time. \"P settled, ..\": the same two, but starting from the weights and alpha of P's own run, made by `maskbert pretrain DIR/runs/p-0 --learn-mask p --alpha DIR/runs/p-0 --settle STEPS --snap S` (or `--threshold S`).\n\n" + table.as_markdown(g["entries"]))
 

@@ -43,7 +43,7 @@ def entry(pairs, reference):
             "memory": mean(lambda r: r["memory"]), "tokens": results[0]["tokens"], "empty_rows": results[0]["empty_rows"]}
 
 
-HEAD = ("mask", "sparsity %", "MLM loss", "+- seeds", "accuracy %", "step ms", "attention us", "x dense", "backward us", "x dense", "memory MiB")
+HEAD = ("mask", "sparsity %", "MLM loss", "+- seeds", "accuracy %", "step ms", "forward us", "x dense", "backward us", "x dense", "predicted MiB")
 
 
 def cells(e):
