@@ -82,10 +82,11 @@ struct maskc_options {
     /* Grouped-query attention: heads of K and V, which divide those of Q; query head h has key head h / (heads /
        kv_heads). Every query head has its own mask. 0: as many as query heads. */
     uint32_t kv_heads;
-    /* Keys, where they are not as many as queries (cross-attention, a chunk against its prefix); 0: as many. `length`
-       is then the queries', and the mask has the larger of the two for its length: query i and key j stand at its
-       first places (start), or at its last ones (end): query i at i + kv_length - length of the keys, as torch's
-       causal_lower_right has it. Without a soft mask, starts and offsets. */
+    /* Number of keys if it is not that of queries (cross-attention, a chunk against its prefix); 0:
+       the same. `length` is then the number of queries, and the mask's length is the larger of the
+       two. Queries and keys take its first positions (start) or its last ones (end): with more
+       keys, query i is then at position i + kv_length - length, as in torch's causal_lower_right.
+       Not with a soft mask, starts or offsets. */
     uint32_t kv_length;
     enum maskc_align align;
     /* Tokens in another order, as `maskc order` finds it: position p holds token order[p], a permutation. The kernel file
@@ -203,8 +204,9 @@ struct maskc_launch {
        written in full, 0 where no key is active. */
     const float *soft; /* a bias of -inf is as good as an inactive key */
     float *grad_soft, *grad_soft_diagonals;
-    /* Dropout draws by (seed, sample, head, i, j): [batch] on the device, any numbers, so that a sequence keeps its
-       draws wherever it stands, in whatever batch; null: its position in the batch. */
+    /* Sample number of each sequence, [batch] on the device; null: its position in the batch.
+       Dropout draws depend on (seed, sample, head, i, j), so a sequence that keeps its number keeps
+       its draws, in any batch and at any place in it. */
     const uint32_t *samples;
     /* CPU: a launch of several threads runs on these in place of OpenMP's, so that one pool serves the whole program;
        null: OpenMP's. `threads` is the count that it is called with, at most; 0: all cores. Same results. */
@@ -214,16 +216,18 @@ struct maskc_launch {
        from there (null: to N), and so do the mask, the soft mask and dropout's draws. Rows outside give O = 0, LSE =
        -inf and no gradient; those of Q, K, V and dO are not read. */
     const int32_t *starts;
-    /* Kernels with another number of keys than of queries: rows of padded K, V and their gradients, at most the
-       kernel's (0: these; the mask's upper left corner is used); `lengths` is the queries', and key_lengths, [batch]
-       in 0..key_length on the device, or null, that of the keys. Other kernels take length and lengths: 0 and null. */
+    /* Kernels with another number of keys than of queries. key_length: rows of padded K, V and
+       their gradients; 0: as many keys as the kernel has; fewer use the mask's upper left corner.
+       `lengths` are those of queries; key_lengths, [batch] in 0..key_length on the device, or null,
+       those of keys. Other kernels: 0 and null, length and lengths are those of both. */
     uint32_t key_length;
     const int32_t *key_lengths;
     uint32_t flags; /* bits of enum maskc_launch_flag */
 };
 
-/* Bytes of workspace that a launch with these sizes needs: reads pass, batch, length and threads. Kernels
-   with a soft mask may need less where grad_soft is given: it is read too. */
+/* Bytes of workspace that a launch with these sizes needs. Reads pass, batch, length, key_length
+   and threads. Kernels with a soft mask may need less where grad_soft is given, which is read too.
+   With kv_heads it also reads offsets and tokens. */
 MASKC_API uint64_t maskc_workspace_bytes(const struct maskc_kernel *kernel,
                                          const struct maskc_launch *launch);
 

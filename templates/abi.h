@@ -41,7 +41,7 @@ enum abi_piece_kind {
 /* Kinds whose products read packed operands on CPUs, as bits. */
 enum { ABI_PACKED_KINDS = 1 << ABI_BLOCKS | 1 << ABI_TILES };
 
-enum { ABI_SPLIT = 1 << 30 }; /* in `uses`: some item's rows go on in another item */
+enum { ABI_SPLIT = 1 << 30 }; /* in `uses`: some item is split; another one merges its rows */
 
 struct abi_range {
     u32 begin, end; /* columns begin .. end - 1 */
@@ -71,10 +71,10 @@ struct abi_piece {
                  count of a gather */
 };
 
-/* The kernel that an item takes, of those that its kernel family has. The plan names it by what the plan knows:
-   pieces, rows that are split or merged, the transform, a bias. What only a launch knows is left to the kernels:
-   where dropout is switched on, every item takes the row-block kernel, and neighbouring items of diagonals go
-   together. CUDA kernels do not read it: there it is always the first. */
+/* The kernel that computes an item, among those of its kernel family. The planner chooses it by
+   what a plan knows: pieces, rows that are split or merged, the transform, a bias. Dropout does not
+   change it. Neighbouring items of ABI_DIAGONAL_KERNEL may run together. CUDA kernels ignore it:
+   there it is always the first. */
 enum abi_item_kernel {
     ABI_ROW_BLOCK_KERNEL,  /* any item */
     ABI_DIAGONAL_KERNEL,   /* one piece of lines, nothing split or merged */
@@ -132,7 +132,7 @@ struct abi_plan {
     const u32 *columns;  /* the index lists of the gathers */
     const u32 *patterns; /* [n_patterns][BLOCK_ROWS] */
     u32 works;
-    u32 merge;    /* CUDA: the last works of the list, whose items merge: a phase of their own */
+    u32 merge;    /* CUDA: how many works at the end of the list merge, in a phase of their own */
     u32 max_cols; /* largest item.cols */
     u32 uses;     /* bit k: some item of the table has a piece of kind k; ABI_SPLIT */
     u32 n;        /* length of the mask */
@@ -199,7 +199,7 @@ struct abi_args {
     u32 n;                        /* rows of the padded layout; packed: longest sequence; <= plan n */
     u32 first_batch, slice_batch; /* this launch works on sequences first .. first + slice - 1 */
     u32 merge;                    /* CUDA: 1 in the merge pass */
-    float scale;                  /* never 0 here */
+    float scale;                  /* 0 only in f32 and tf32: runtime/launch/scale.c */
     float lambda;                 /* of sparsegen-lin, < 1 */
     u32 keep_below;    /* dropout: dropped iff the 16-bit draw < this (round(65536 p)); 0: none */
     float keep_scale;  /* 65536 / (65536 - keep_below) */
@@ -225,9 +225,10 @@ struct abi_args {
     u64 scratch_stride;
     const u32 *samples; /* [batch]: whose draws of dropout a sequence has; or null: its position in the batch */
 #if !defined ABI_BY_VALUE || GROUPED || RECTANGULAR /* CUDA kernels receive it by value: others end here */
-    /* K and V of a shape of their own. GROUPED kernels: query heads of a key head, which has the heads key_head * group
-       .. + group - 1. Backward d_k and d_v are then scratch: dK and dV of each query head, floats of any dtype. sum_k
-       and sum_v are written from them: of each key head the sums over its query heads, in order. */
+    /* K and V with a shape of their own. GROUPED kernels: `group` query heads share a key head,
+       which has heads key_head * group .. + group - 1. In the backward pass d_k and d_v are then
+       scratch: dK and dV of each query head, floats in every dtype. sum_k and sum_v are written
+       from them: for each key head the sums over its query heads, in order. */
     u32 group;
     /* RECTANGULAR kernels: rows of Q, O and theirs, and of K, V and theirs; n is the larger one. `length` is of the
        queries. There are no offsets. */
@@ -241,17 +242,18 @@ struct abi_args {
        void NAME(const struct abi_args *a, u64 begin, u64 end, u8 *scratch)
    over an index range; single-threaded, no libc. CUDA entry:
        extern "C" __global__ void NAME(const struct abi_args a)
-   where block x takes indices x, x + gridDim.x, ... and scratch + x * scratch_stride.
+   whose blocks divide the indices: block x mostly has x, x + gridDim.x, ... Its scratch is at
+   scratch + x * scratch_stride.
    Indices: ABI_OVER_HEADS: (b - first_batch) * heads + h.
             ABI_OVER_FORWARD / _TRANSPOSED: work * slice_batch + (b - first_batch).
-            ABI_OVER_WORK: work of the forward plan; the entry itself takes the slice's sequences,
-            in order, as what sums over the batch must.
-            ABI_OVER_BIAS: parts of dX, as the entry divides it: at most bias_chunks of them for every
-            32 x 32 entries of a head. CUDA alone.
-            ABI_OVER_KEY_HEADS: (b - first_batch) * (heads / group) + key head. After all items of all heads.
-            CUDA: that, times the blocks of ABI_KEY_HEAD_ROWS keys, + block of keys.
-   CUDA, where a plan has items that merge: the first two go over the others. The merge pass has phases of its
-   own with the same entry: ABI_OVER_FORWARD_MERGE, _TRANSPOSED_MERGE, and args.merge is 1. */
+            ABI_OVER_WORK: work of the forward plan. The entry loops over the slice's sequences in
+            order, as sums over the batch require.
+            ABI_OVER_BIAS: parts of dX, as the entry divides it: at most bias_chunks for every
+            32 x 32 entries of a head. CUDA only.
+            ABI_OVER_KEY_HEADS: (b - first_batch) * (heads / group) + key head, after all items of
+            all heads. CUDA: that, times the blocks of ABI_KEY_HEAD_ROWS keys, + block of keys.
+   If a CUDA plan has items that merge, ABI_OVER_FORWARD and _TRANSPOSED leave them out. The merge
+   pass does them with args.merge = 1: ABI_OVER_FORWARD_MERGE and _TRANSPOSED_MERGE. */
 enum abi_over {
     ABI_OVER_HEADS,
     ABI_OVER_FORWARD,

@@ -68,7 +68,8 @@ DEVICE u32 dropout_sample(const struct abi_args *a, u32 b)
     return a->samples ? a->samples[b] : b;
 }
 
-/* The call that serves entry (query i, key j), which of its words, and that word's half. */
+/* Parts of the draw of entry (query i, key j): dropout_counter() gives the counter of its call,
+   dropout_word() the index of its word, dropout_half() its half of that word. */
 DEVICE struct philox dropout_counter(u32 sample, u32 h, u32 i, u32 j)
 {
     struct philox c;

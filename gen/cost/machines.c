@@ -79,8 +79,8 @@
 #define HEAD_MASK_FORWARD  0.70
 #define HEAD_BACKWARD      0.72
 #define HEAD_MASK_BACKWARD 0.55
-/* The work of longer heads, whose kernels hold a part of a row's scores at a time. By the same model beside cuda_tiled, dense: forward
-   .275 and .264 ms at n = 256, backward .599 and .699 at n = 192. With two row blocks a warp (n > 192): 1.045 and .934 at n = 200. */
+/* The work of heads of n > 128, whose kernels hold a part of a row's scores at a time. By the same model, dense, over cuda_tiled: forward
+   .275 over .264 ms at n = 256, backward .599 over .699 at n = 192; two row blocks a warp (n > 192): 1.045 over .877 at n = 200. */
 #define CHUNKS_FORWARD     1.5
 #define CHUNKS_BACKWARD    1.35
 #define PAIRS_BACKWARD     1.25

@@ -120,7 +120,7 @@ static bool tall_spills(const struct kernel_request *r)
     return r->dtype == ABI_F16 && r->transform == ABI_SOFTMAX && r->head_dim > 112;
 }
 
-/* True if two blocks fit the shared memory of a processor, of which the driver keeps a kilobyte for each. */
+/* True if a processor holds two blocks. It has a KiB more than a block may ask for, and keeps a KiB for each. */
 static bool two_fit(const struct target *t, uint32_t bytes)
 {
     enum { KEPT = 1024 };
@@ -177,8 +177,8 @@ static uint32_t in_flight(const struct target *t, const struct kernel_config *c,
     return most < fit ? most : fit;
 }
 
-/* The rates of the machine are those of D = 64. Warps of 32 rows have the price of warps of 16, as no GPU has run them:
-   tools/sass --model h100 predicts .78 of the time. */
+/* The machine's rates are of D = 64 and `measured` blocks in flight. Warps of 32 rows have the price of warps of 16: no GPU has
+   run them; tools/sass --model h100 predicts .78 of the time. */
 static void rates(const struct target *t, const struct kernel_config *c, struct machine *m)
 {
     static const double measured[PASSES] = {4, 3, 3};
@@ -205,7 +205,7 @@ static uint64_t partial_row(const struct kernel_config *c)
     return sizeof(float) * ((1 + c->request.backward) * 16 * (uint64_t)steps(c) + 8);
 }
 
-/* Five are best over the masks of tests/gen/h100 (templates/README.md). Sparsegen has scratch for each block that the GPU holds at
+/* Five waves are best over the masks of tests/gen/h100 (templates/README.md). Sparsegen has scratch for each block that the GPU holds at
    once, which a second wave would share. */
 static uint32_t waves(const struct kernel_config *c)
 {

@@ -77,7 +77,7 @@ const struct kernel_family *family_of(const struct target *t, const struct kerne
                                       enum family_pass pass);
 /* Capabilities that the kernels of all passes share: one plan serves them together. */
 uint32_t family_can(const struct target *t, const struct kernel_config *c);
-/* Those of the forward pass's family: both passes over a plan treat an item alike. */
+/* Item kernels of the forward pass's family: both passes over a plan treat an item alike. */
 struct item_kernels family_item_kernels(const struct target *t, const struct kernel_config *c);
 struct family_shape family_shape(const struct target *t, const struct kernel_config *c);
 /* Kernel shapes of the pass's family; 0: its kernels read items, or there is no such pass. */

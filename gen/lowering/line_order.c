@@ -8,7 +8,7 @@
 enum { DIGIT = 7, DIGITS = 1 << DIGIT, ROW_BITS = 7, END_BITS = 8 };
 _Static_assert(ABI_MAX_BLOCK_ROWS <= 1 << ROW_BITS, "a row fits its bits");
 
-/* No line begins left of column -ABI_MAX_BLOCK_ROWS. */
+/* col0, the column at row 0, is above -ABI_MAX_BLOCK_ROWS. */
 static uint64_t place_of(const struct abi_line *l)
 {
     return (uint64_t)((int64_t)l->col0 + ABI_MAX_BLOCK_ROWS);

@@ -111,12 +111,12 @@ void rows_count(const struct row_block *s, uint32_t r, struct effort *ret);
    row. */
 void lines_sort(struct abi_line *lines, uint64_t count);
 
-/* Residue classes, which are planned for a pattern and not for a row block. */
+/* Input of residue_build(), whose entries come from a pattern, not from a row block. */
 struct residue {
     const struct pattern *classes;
     bool whole; /* items have columns outside of their class too */
     uint32_t block_rows;
-    uint32_t *place; /* [n] zeros, and zeros again after */
+    uint32_t *place; /* [n], zeros before and after the call */
 };
 /* A draft of all entries that the item's owned rows have in the classes. */
 void residue_build(const struct residue *x, const struct abi_item *item, struct draft *d);

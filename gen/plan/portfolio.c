@@ -203,11 +203,11 @@ static void tell_reason(const struct plan_summary *own, const char *name,
         return;
     }
     if (!strcmp(name, PLAN_MIXED))
-        text_add(&out, "row blocks of several machines' prices are cheaper here: ");
+        text_add(&out, "row blocks planned with several machines' prices are cheaper here: ");
     else if (!strcmp(name, PLAN_LINES))
-        text_add(&out, "lines for whole row blocks are cheaper here: ");
+        text_add(&out, "whole row blocks computed as lines are cheaper here: ");
     else
-        text_add(&out, "the visit that prices of %s choose is cheaper here: ", name);
+        text_add(&out, "the plan made with the prices of %s is cheaper here: ", name);
     add_time(ret->predicted, &out);
     text_add(&out, " against ");
     add_time(own->predicted, &out);

@@ -62,7 +62,7 @@ static size_t next_size(size_t k, size_t coarse)
     return k < 4 ? k + 1 : k + k / coarse;
 }
 
-/* Prefixes of the parts by falling value, up to `most` parts. */
+/* Prefixes of the parts above 0, by falling value, of `first` to `most` parts. */
 static void add_prefixes(struct maker *m, size_t most, size_t first, size_t coarse)
 {
     size_t done = 0;

@@ -70,7 +70,7 @@ static void sort_by_degree(const struct search *s, uint32_t begin)
     free(key);
 }
 
-/* Levels from a node, which is reached whatever its part. Returns how many. */
+/* Searches the node's part, breadth first, from the node on. Returns the number of levels. */
 static uint32_t search_from(struct search *s, uint32_t node, bool by_degree)
 {
     uint32_t part = s->part[node], levels = 0;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A picture in a file, by cairo: who draws is given a surface and does not know which of the two forms it
-   becomes. Only builds with cairo have it. */
+/* A picture in a .png or .svg, by cairo: the drawing function is given a cairo_t and does not know which. Only builds with
+   cairo have it. */
 #pragma once
 #include "masks/base/error.h"
 

@@ -35,7 +35,7 @@ static struct shard_header base_header(const struct prepare_options *o)
                                  .seed = o->seed};
 }
 
-/* Bit t: token t goes on with a word: tokenizer_follows(). */
+/* Bit t: token t continues a word (tokenizer_follows()). */
 static uint8_t *list_follows(const struct tokenizer *t)
 {
     uint8_t *bits = memory_new((t->vocabulary.count + 7u) / 8, 1);

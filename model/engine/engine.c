@@ -100,7 +100,7 @@ static int open_backend(const struct engine_options *o, struct engine *g, struct
     return 0;
 }
 
-/* Training with a pooler and without a head that reads other rows. */
+/* True if training reads only the first row of each sequence, and the model and the backend allow it. */
 static bool reads_first_rows(const struct engine *g)
 {
     const struct training_backend *training = g->encoder->backend->training;

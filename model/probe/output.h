@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Effect of an entry (query i, key j) of a head on the layer's output. Without it, and with the rest of its row scaled
    up to sum to 1 again, the head's o_i = sum_j A_ij v_j becomes o_i - A_ij / (1 - A_ij) (v_j - o_i). To the first order
-   the residual stream, x_i before attention is added to it, then moves by the part
+   the residual stream, x_i before attention is added to it, then moves, relative to its size, by
 
-       P_ij = A_ij |W (v_j - o_i)| / |x_i|       W: the head's columns of the output projection [H, head_dim].
+       P_ij = A_ij |W (v_j - o_i)| / |x_i|       W: the head's columns of the output projection, [hidden, head_dim].
 
    |W u|^2 = u^T G u with G = W^T W, and G = R^T R with R [head_dim, head_dim] (Cholesky): so |W u| = |R u|, and n vectors
    R v_j are made once. Differences are taken before they are squared: where a query looks at one key alone v_j is near

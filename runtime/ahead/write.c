@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Writes a file of kernels compiled ahead: the tables, then each frame's codes compressed together. */
+/* Bytes of a file of kernels compiled ahead: the tables, then each frame's codes compressed together. */
 #include "masks/base/memory.h"
 #include "runtime/ahead/ahead.h"
 #include "runtime/ahead/layout.h"

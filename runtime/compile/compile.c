@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Source to binary: from the cache, else from what was compiled ahead, else by a compiler. The key covers all that
    decides the binary: source bytes, flags, architecture, and for the cache the compiler. The mask is not in the source,
-   so one entry serves every mask of the same shape; nor is the target's name, so one in floats serves x86-64-v4 and
+   so one entry serves every mask of the same shape; nor is the target's name, so an f32 entry serves x86-64-v4 and
    x86-64-amx. */
 #include "runtime/compile/compile.h"
 #include "masks/base/memory.h"

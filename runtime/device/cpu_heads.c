@@ -94,8 +94,9 @@ static void order_heads(const struct device_launch *l, struct heads *ret)
     }
 }
 
-/* Do threads end nearly together that take whole heads, the dearest first, each when it is free? The loss may
-   be an eighth: sharing the phases of a head loses more than that where heads are short. */
+/* True if threads end nearly together when they take whole heads, the most expensive first: at most
+   an eighth later than with equal shares. Sharing the phases of a head loses more than that if
+   heads are short. */
 static bool heads_balance(const struct device_launch *l, const struct heads *heads, u64 threads)
 {
     enum { MOST_THREADS = 64, LOSS = 8 };

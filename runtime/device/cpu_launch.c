@@ -123,7 +123,7 @@ static void list_steps(struct parallel_launch *t, u64 threads)
     }
 }
 
-/* The share of one of `threads` threads. Whoever comes late finds less left: all may run one after the other. */
+/* Does one thread's share of step k. Threads need not run at once: late ones find less left. */
 static void run_step(struct parallel_launch *t, u32 k, u64 thread, u64 threads)
 {
     const struct abi_args *a = &t->l->args;

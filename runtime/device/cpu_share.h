@@ -54,8 +54,9 @@ static inline bool has_splits(const struct abi_args *a, enum abi_over over)
     return over_items(over) && plan_of(a, over)->uses & ABI_SPLIT;
 }
 
-/* The arguments as sequence b has them where it begins at row starts[b]: at row 0, of as many rows fewer. Where that
-   leaves none, the last row is one beyond its length, as no launch is of 0 rows. */
+/* Makes *a the arguments of sequence b if it begins at row starts[b]: tensors and LSE advance to
+   that row, and n is smaller by as many rows. If no row is left, n is 1 and the sequence's length
+   0, since no launch has 0 rows. */
 static inline void begin_at_start(const struct device_launch *l, u32 b, struct abi_args *a)
 {
     struct abi_tensor *all[] = {&a->q,   &a->k,   &a->v,   &a->o,     &a->d_o,

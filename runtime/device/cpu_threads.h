@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The threads of a launch whose caller gave none. OpenMP's, in a program that has OpenMP anyway; started for the launch
-   (cpu_threads_posix.c) in a library that is loaded beside somebody else's OpenMP. A build links one of the two. */
+/* Threads of a launch whose caller gave none. A program uses OpenMP's. A library that is loaded
+   next to another OpenMP starts threads for each launch (cpu_threads_posix.c). A build links one of
+   the two. */
 #pragma once
 #include <stdint.h>
 

@@ -25,7 +25,7 @@ void cuda_leave(void);
 bool cuda_try_enter(const struct cuda_context *c);
 void cuda_try_leave(bool entered);
 
-/* At least one byte, 256-byte aligned. Null with *e set. */
+/* 256-byte aligned, also for 0 bytes. Null with *e set. */
 void *cuda_allocate(const struct cuda_context *c, uint64_t bytes, struct error *e);
 void cuda_release(const struct cuda_context *c, void *p); /* null is fine */
 

@@ -38,7 +38,7 @@ static void append_log(struct error *e, const char *log)
 static int load_image(struct device_code *c, const struct code_image *i, struct error *e)
 {
     char *log = memory_new(LOG_BYTES, 1);
-    /* An image ends in a zero where it is PTX text; ours in the file need not. */
+    /* PTX text must end in a zero byte, which an image in a kernel file may lack. */
     uint8_t *image = memory_new(i->size + 1, 1);
     int options[] = {CU_JIT_ERROR_LOG_BUFFER, CU_JIT_ERROR_LOG_BUFFER_SIZE_BYTES};
     void *values[] = {log, (void *)(uintptr_t)LOG_BYTES};

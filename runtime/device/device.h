@@ -81,7 +81,8 @@ struct device {
 /* CUDA targets: the indices of a phase, and its arguments, which are those of the launch but for `merge`. */
 uint64_t phase_indices(enum abi_over over, const struct abi_args *a);
 struct abi_args phase_args(enum abi_over over, const struct abi_args *a);
-/* Bytes of an element of a tensor in *a, where one of the dtype has so many. */
+/* Bytes of an element of tensor t of *a: `of_dtype`, those of the kernel's dtype, or those of a
+   float for dK and dV of query heads that share a key head. */
 static inline uint32_t args_element_bytes(const struct abi_args *a, const struct abi_tensor *t,
                                           uint32_t of_dtype)
 {
@@ -95,7 +96,7 @@ struct wave_grid {
     uint32_t blocks, waves; /* extents of the grid */
 };
 
-/* Whether launches over the plan and over the transposed plan have waves: some layer's list has a work of more than 1.5 times
+/* Sets ret[0] and ret[1]: whether launches over the plan, and over the transposed plan, have waves: some layer's list has a work of more than 1.5 times
    the mean cost. Other lists lose more by blocks that start late than they gain. */
 void waves_needed(const struct artifact *a, const struct artifact_target *t, bool ret[2]);
 

@@ -23,9 +23,9 @@ static bool write_all(int file, const uint8_t *bytes, uint64_t size)
     return true;
 }
 
-/* A path to the file that no other object was opened by: the system's loader takes equal names
-   for equal objects, and numbers of files come again. Bits of a counter choose between "/." and
-   "/". */
+/* A path to the file under which no other object was opened. The system's loader takes equal names
+   for equal objects, and file numbers are reused. So the bits of a counter choose between "/." and
+   "/" in the path. */
 static void unique_path(int file, char *ret, size_t capacity)
 {
     static _Atomic uint32_t opened;

@@ -85,7 +85,7 @@ static bool always(void)
     return true;
 }
 
-/* The best first. A level that runs but is not worth it ranks behind the next two. */
+/* The best first. A level that runs but is not worth it ranks behind the next one. */
 static const struct {
     const char *name;
     bool (*has)(void), (*is_worth)(void);

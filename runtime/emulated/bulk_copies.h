@@ -167,7 +167,8 @@ static void bulk_load(uint32_t to, const void *from, uint32_t bytes, uint32_t ba
 
 /* ---- stores ---- */
 
-/* Chunks of row k of the store's box that are inside of the tensor. Bytes outside are not stored: they may be anything. */
+/* Number of chunks of row k of the store's box with elements in the tensor. Bytes outside are not stored: they may be
+   anything. */
 static uint32_t chunks_inside(const struct store *s, uint32_t k)
 {
     uint32_t inside = 0;

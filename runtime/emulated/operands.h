@@ -3,7 +3,7 @@
 #pragma once
 #include "bulk_copies.h"
 
-#define FIELD 0x3fffull /* of a descriptor: a number of 16 bytes */
+#define FIELD 0x3fffull /* of a descriptor, in units of 16 bytes */
 
 /* Only descriptors as matrix_descriptor() of templates/cuda/hopper/wgmma.h makes them are known. */
 static const char *check_descriptor(uint64_t d)

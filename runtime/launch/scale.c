@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The scale of scores, for kernels that cannot compute with every scale. Kernels of 16-bit tensors multiply masked scores,
-   -inf, by the scale, and those of CPUs divide a bias by it. They get a scale that is positive and so small that products
-   of finite scores with it round to 0. */
+/* The scale of scores, for kernels that cannot compute with every scale. Kernels of 16-bit tensors
+   multiply masked scores, -inf, by the scale, and those of CPUs divide a bias by it. A smaller
+   magnitude is raised to the least one, with which products of finite scores still round to 0. */
 #include "gen/target.h"
 #include "runtime/launch/steps.h"
 #include <math.h>
 
-/* Smallest magnitudes: a bias of 2^27 divided by the CPU's is finite. CUDA kernels do not divide, and take any float; a
-   gradient times this one rounds to 0 in 16 bits. */
+/* Least magnitudes of the scale. On CPUs a bias of 2^27 divided by it is still finite. CUDA kernels
+   do not divide, so the smallest float will do; a gradient times it rounds to 0 in 16 bits. */
 #define CPU_LEAST  0x1p-100f
 #define CUDA_LEAST 0x1p-149f
 

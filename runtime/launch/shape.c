@@ -122,7 +122,8 @@ static uint64_t key_sum_bytes(const struct maskc_kernel *k, const struct maskc_l
     return narrow(2 * key_sum_elements(k, l, s) * sizeof(float));
 }
 
-/* Heads whose operands workers have packed, where each packs for itself: those of one key head. */
+/* Heads whose packed operands need space at once if each worker packs for itself: on a CPU, for
+   each worker, the query heads of one key head. */
 static uint64_t packing_heads(const struct maskc_kernel *k, uint32_t workers)
 {
     const struct mask *m = k->artifact->mask;
@@ -130,7 +131,7 @@ static uint64_t packing_heads(const struct maskc_kernel *k, uint32_t workers)
     return (uint64_t)workers * (k->device->slices ? group : 1);
 }
 
-/* N of the queries and of the keys. */
+/* The lengths, and n: the larger one. */
 static void fill_lengths(const struct maskc_kernel *k, const struct maskc_launch *l,
                          struct shape *s)
 {

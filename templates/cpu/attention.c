@@ -35,7 +35,7 @@ static void phase_begin(u8 *scratch)
 #endif
 }
 
-/* Rows of a head's sequence, which are its own if operands are packed. */
+/* Sequence and head of an index of a phase over heads. */
 static struct sequence head_at(const struct abi_args *a, u64 index, enum side side)
 {
     return sequence_at(a, a->first_batch + (u32)(index / a->heads), (u32)(index % a->heads),

@@ -51,8 +51,9 @@ INLINE u32 tile_column(const struct row_block *t, const struct column_tile *tile
     return tile->kind == TILE_GATHERED ? t->plan->columns[tile->first + c] : tile->first + c;
 }
 
-/* Blocks of rows with an entry in half `h` of a plan's tile. With a matrix unit a column tile may begin in the middle
-   of a plan's tile: a band that ends there then takes half of the next tile along. */
+/* Blocks of rows with an entry in half `h` of a plan's tile. With a matrix unit a column tile may
+   begin in the middle of a plan's tile. If that tile's first half is empty, the column tile
+   consists of its second half and, if a partial tile follows directly, of that one's first half. */
 static u32 half_live(const struct abi_plan *p, struct abi_tile source, u32 h)
 {
     if (!source.pattern)

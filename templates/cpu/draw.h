@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The draws of dropout on vectors: see philox.h. A lane is a call, in 64 bits of which the lower 32 count, since that
-   is how vectors multiply 32 bits by 32. A word has the draws of two queries, so a vector of two words in each lane
-   is one of 16-bit draws, and one comparison tells which of these are kept. */
+/* The draws of dropout on vectors; see philox.h. Each lane computes one Philox call, in 64 bits of
+   which the lower 32 count, because vectors multiply 32 by 32 bits that way. A word holds the
+   16-bit draws of two queries. With two words in each lane a vector thus consists of 16-bit draws,
+   and one comparison decides which of them are kept. */
 #ifndef MASKC_CPU_DRAW_H
 #define MASKC_CPU_DRAW_H
 #include "cpu/vector.h"

@@ -7,8 +7,9 @@
 
 enum { HALF_GROUP = 8 };
 
-/* The exponent's distance is moved, not computed: infinities and NaN move twice, and what is below
-   the normal range is an integer of units 2^-24, added under a fixed exponent and taken off. */
+/* Adds the difference of the exponents' biases, twice for infinities and NaN. Below the normal
+   range the number is an integer of units 2^-24: it gets a fixed exponent, whose value is then
+   subtracted. */
 INLINE float float_of_f16(u16 half)
 {
     const u32 infinite = 0x7c00u << 13, bias = (127 - 15) << 23, least = 113u << 23;

@@ -83,7 +83,8 @@ INLINE int rows_streamed(const struct sequence *s, const struct abi_tensor *t)
            !(((u64)t->data | (u64)(t->batch | t->row | t->head) * ELEMENT_BYTES) % LINE);
 }
 
-/* True of the dK and dV of query heads that share a key head: they are summed yet (key_heads.h), so they stay floats. */
+/* True for the dK and dV of query heads that share a key head: key_heads.h still adds them up, so
+   they stay floats. */
 INLINE int holds_floats(const struct sequence *s, const struct abi_tensor *t)
 {
 #if GROUPED

@@ -5,7 +5,7 @@
 #define MASKC_CPU_LIST_KEEP_H
 #include "cpu/column_list.h"
 
-/* Entries of neighbouring rows in a row, so that every vector of draws is full. */
+/* Entries of neighbouring rows, one after another, so that every vector of draws is full. */
 enum { FLAT = 2 * CHUNK_COLS };
 
 struct flat_entries {

@@ -36,7 +36,7 @@ struct block {
     struct column_tile tile[CHUNK_COLS];
     u32 tiles, cols;
     u32 lists; /* 1 where some tile is a column list */
-    u32 kept;  /* matrix units, sparsegen: scores that may be in a row's support */
+    u32 kept;  /* matrix units, sparsegen: how many scores dp[0] has packed */
     u32 unused[12];
 #if BIAS
     float bias[BLOCK_ROWS][SCORE_STRIDE]; /* X, or dX: see bias.h */
@@ -86,8 +86,9 @@ enum {
     ROW_BLOCK_BYTES = (sizeof(struct row_block_memory) + 63) / 64 * 64,
     BLOCK_BYTES = (sizeof(struct block) + 63) / 64 * 64,
 };
-/* The structs are what sizes.h says, and the emitter reserved them. Where blocks are kept: a block for each
-   CHUNK_COLS columns, one begun, and one to find that no more come. */
+/* The structs have the sizes in sizes.h, by which the emitter reserved scratch. If blocks are kept,
+   there is one for each CHUNK_COLS columns, one that is partly filled, and one in which
+   block_next() finds that no columns are left. */
 _Static_assert(ROW_BLOCK_BYTES == CPU_ROW_BLOCK_BYTES(MATRIX, GATHERS, WIDTH, DEPTH),
                "sizes.h: row block");
 _Static_assert(BLOCK_BYTES <= CPU_BLOCK_BYTES(MATRIX, CHUNK_COLS, BACKWARD, BIAS),

@@ -36,8 +36,8 @@ INLINE u32 tile_columns(const struct block *b, const struct column_tile *tile, u
     return tile_is_panel(tile) ? tile->width : list_count(&b->column[r][tile->at], tile->width);
 }
 
-/* Numbers of row r in a tile times `kept`, 0 where they are dropped. Few are taken one by one: a vector would wait for
-   those that were just stored. */
+/* Multiplies row r's numbers in a tile by `kept`; dropped ones become 0. A few numbers are handled
+   one by one: a vector load would wait for the stores that have just written them. */
 INLINE void tile_drop(const struct block *b, const struct column_tile *tile, u32 r, float kept,
                       float *row)
 {
@@ -50,7 +50,7 @@ INLINE void tile_drop(const struct block *b, const struct column_tile *tile, u32
 }
 
 #if MATRIX
-/* A panel's sums take bf16, which are rounded here. */
+/* Rounds row r's P of a panel to bf16 for the sums, 0 where dropped. Returns 0 for a list. */
 INLINE int panel_drop(struct block *b, const struct column_tile *tile, u32 r)
 {
     const float *p = &b->score[r][tile->at];

@@ -66,7 +66,7 @@ static inline struct sequence sequence_at(const struct abi_args *a, u32 b, u32 h
     return s;
 }
 
-/* The head that a tensor has it in. */
+/* Index of this head in tensor t: in K and V that of its key head. */
 INLINE u32 head_in(const struct sequence *s, const struct abi_tensor *t)
 {
 #if GROUPED

@@ -11,7 +11,7 @@ enum {
     CPU_GATHER_STRIDE =
         48, /* of gathered columns, transposed; 16 more: an odd number of cache lines */
     CPU_PANEL_COLS = 256, /* columns of a panel of transposed rows .. */
-    CPU_PANEL_EXTRA = 48, /* .. and those of the next panel that it repeats */
+    CPU_PANEL_EXTRA = 48, /* .. 32 of the next panel, repeated, and 16 of padding */
     CPU_ROW_NUMBERS = 5,  /* numbers that each row carries: blank, m, l, LSE, delta */
 };
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Vectors of VECTOR_BYTES as the compilers' vector extensions give them. The few things that have
-   no operator are compiler builtins, and they stand in this file alone. */
+/* Vectors of VECTOR_BYTES as the compilers' vector extensions give them. The few operations that
+   have no operator are compiler builtins; others, and asm, are in draw.h, half.h and matrix/. */
 #ifndef MASKC_CPU_VECTOR_H
 #define MASKC_CPU_VECTOR_H
 #include "cpu/config.h"

@@ -19,7 +19,7 @@ enum rows_after {
     ROWS_AFTER_TANH
 };
 
-/* Each entry reads what stands beside its name, and `rows`. */
+/* Each entry reads `rows`, the members whose comments name it and those in its formula below. */
 struct rows_args {
     u32 rows, columns; /* columns: of rows_finish, any number */
     u32 after;         /* rows_finish: enum rows_after */

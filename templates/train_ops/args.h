@@ -52,7 +52,7 @@ struct train_row_loss {
         right; /* right: 1 where the label's is the first of the largest, else 0 */
 };
 
-/* Partial sums of columns and where they are added: `rows` of them, from `stride` to `stride` columns. */
+/* Partial sums of columns and where to add them: `rows` for each column, `stride` floats apart. */
 struct train_sum {
     const float *part;
     float *y;

@@ -12,7 +12,8 @@
 
 /* ---- dropout ---- */
 
-/* Columns of row r from `column` on: column c takes the low (c % 8 < 4) or high half of word c % 4. */
+/* Applies dropout to the columns of row r from `column` on. Column c uses word c % 4 of its Philox
+   call, the low half if c % 8 < 4, else the high half. */
 DEVICE void drop_chunk(const struct train_args *a, u32 r, u32 column, struct chunk *x)
 {
     struct philox c;

@@ -49,5 +49,6 @@ void must_launch(const struct maskc_kernel *k, uint32_t by, const char *name);
 struct problem_data *must_run(const struct maskc_kernel *k, const struct problem *p,
                               uint64_t seed, uint32_t threads);
 
-/* Equal bits, backward too where the kernel has it, for `seeds` orders of the threads, each on as many host threads as its number. */
+/* Fails unless results have equal bits, backward too where the kernel has it, for `seeds` orders of
+   the threads. The run with seed s has a grid of s blocks. */
 void must_repeat(const struct maskc_kernel *k, const struct problem *p, uint64_t seeds);

@@ -24,8 +24,9 @@ uint32_t pairs_draw(struct pairs *p, uint32_t below);
    allowed. */
 bool pairs_row_with(struct pairs *p, uint32_t a, uint32_t u, uint32_t b, uint32_t v,
                     struct pairs_row *ret);
-/* The next row, of some that have the first unseen pair the one with most unseen pairs, all of which
-   are seen from now on. Pairs that no allowed row has are passed over. False where none is left. */
+/* The next row: of some allowed rows with the first unseen pair, the one with the most unseen
+   pairs. Its pairs count as seen from now on. Pairs for which no allowed row is found are skipped.
+   False if no other pair is left. */
 bool pairs_next(struct pairs *p, struct pairs_row *ret);
 /* A row that the caller wants in any case: its pairs are seen from now on. */
 void pairs_take(struct pairs *p, const struct pairs_row *r);

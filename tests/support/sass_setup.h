@@ -6,8 +6,9 @@
 #include "tests/support/subject.h"
 #include "tools/reference/check.h"
 
-/* Runs the program again with the driver of `folder` in the loader's path, a GPU of `target`'s kind, and returns in that
-   process. Null if NVRTC and nvdisasm are available, else what is missing. */
+/* Restarts the program with the driver of `folder` in the loader's path, as if it had a GPU of
+   `target`'s kind, and returns null in the new process. If NVRTC, nvdisasm or AVX2 is missing, it
+   does not restart but returns what is missing. */
 const char *setup_machine(char **argv, const char *folder, const char *target);
 
 /* The same without a driver: null, or what is missing. */
@@ -38,8 +39,9 @@ struct maskc_kernel *setup_try(const struct sass_case *c, const char *target,
 struct maskc_kernel *setup_try_on(const char *device, const struct sass_case *c,
                                   const char *target, struct cache *cache, struct error *e);
 
-/* Machine code beside the text it was made from, which the emulation runs: sums have the same order but within a product,
-   so that few roundings differ. The largest error_measure of the results; infinite with *e set where one does not
-   run. `ret_hash` (null: none) is of every bit of the machine code's. */
+/* Compares machine code with the text it was made from, which the emulation runs. Sums have the
+   same order except within a product, so few roundings differ. Returns the largest error_measure of
+   the results; infinite with *e set if one of them does not run. `ret_hash` (or null): the bits of
+   the machine code's O and gradients are hashed into it. */
 double setup_distance(const struct maskc_kernel *machine, const struct maskc_kernel *text,
                       const struct problem *p, uint64_t *ret_hash, struct error *e);

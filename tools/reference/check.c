@@ -18,8 +18,8 @@ struct checked {
     const char *label;
     const double *kernel, *truth, *plain;
     uint64_t size;
-    bool floats;  /* an f32 array in every type: no output is rounded */
-    double parts; /* of a difference: their norm, else 0 */
+    bool floats;  /* f32 whatever the type: not rounded */
+    double parts; /* if a difference of parts: the parts' norm; else 0 */
 };
 
 static struct check_result check_one(const struct checked *x, enum abi_dtype dtype,

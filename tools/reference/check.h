@@ -77,7 +77,7 @@ void dtype_encode(enum abi_dtype dtype, double x, void *to);
 double dtype_decode(enum abi_dtype dtype, const void *from);
 
 struct problem_data *problem_inputs(const struct problem *p);
-/* The same inputs, shared copies of the outputs none: for a second way to compute them. */
+/* Copies the inputs, without outputs: for a second way to compute them. */
 struct problem_data *problem_data_copy(const struct problem *p, const struct problem_data *d);
 void problem_data_destroy(struct problem_data *d); /* null is fine */
 uint32_t problem_start(const struct problem *p,
@@ -96,8 +96,8 @@ void reference_run(const struct problem *p, struct problem_data *d, bool backwar
    f32, outputs rounded): sets the tolerance of bf16 and f16. */
 void reference_plain(const struct problem *p, struct problem_data *d, bool backward);
 
-/* norm(a - b) / max(norm(b), 0.1 sqrt(size)); infinite where a NaN stands on either side or where
-   one is infinite and the other is not that. */
+/* norm(a - b) / max(norm(b), 0.1 sqrt(size)). Infinite if a or b has a NaN, or if an element is
+   infinite in one of them and not equal in the other. */
 double error_measure(const double *a, const double *b, uint64_t size);
 /* The same for a b that is a difference of parts with this norm, where that is larger: rounding is
    relative to what is subtracted and not to what is left. */
@@ -146,8 +146,10 @@ struct check {
 };
 
 /* Runs the kernel and checks it: one result each for o, lse and the gradients, named "NAME: o". f32
-   must be within 1e-5; bf16 and f16 within 1.5 x the error of the plain way, at least half a unit in
-   the last place; lse within 1e-5; the gradient of a bias relative to its parts. Results are pushed to *ret (growing array, freed by the caller). */
+   must be within 1e-5, other dtypes within 1.5 x the error of the plain way or half a unit in the
+   last place, whichever is larger. lse must be within 1e-5, except in tf32. The error of a bias's
+   gradient is relative to its parts, and 1e-5 always passes. Results are pushed to *ret (growing
+   array, freed by the caller). */
 int check_problem(const struct check *check, struct check_result **ret, uint32_t *ret_count,
                   struct error *e);
 

@@ -8,8 +8,8 @@
 #include <math.h>
 #include <stdlib.h>
 
-/* Sums of one (sequence, head) in f32: rows [N][D]. The four operands and the four results. Those of keys go on through
-   the query heads of a key head. */
+/* One (sequence, head) in f32: four operands and four results, each as rows [N][D]. d_k and d_v add
+   up over the query heads that share a key head. */
 struct head {
     const struct problem *p;
     uint32_t b, h, queries, n, D; /* n: keys */

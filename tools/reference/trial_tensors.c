@@ -76,7 +76,8 @@ uint64_t trial_tokens(const struct trial *l)
                         : (uint64_t)l->p->batch * l->p->length;
 }
 
-/* The launch's row of row i: a sequence stands at its start, and what is beyond its end before that. */
+/* The launch's row that holds row i of sequence b. Rows count from the sequence's start; those past
+   the last row of the launch wrap around to the rows before the start. */
 static uint64_t row_of(const struct trial *l, int t, uint32_t b, uint32_t i)
 {
     return ((uint64_t)problem_start(l->p, b) + i) % rows_of(l, t);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Between the files that hold a plan's tables against the mask: check.c (items, rows), check_visits.c (what
-   pieces visit), check_work.c (the work lists), check_steps.c (steps). What fails has said so. */
+/* Shared by the files that compare a plan's tables with the mask: check.c (items, rows), check_visits.c (what
+   pieces visit), check_work.c (the work lists), check_steps.c (steps). Failures set the error. */
 #pragma once
 #include "gen/lowering/lowering.h"
 #include "gen/plan/internal.h"

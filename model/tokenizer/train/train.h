@@ -22,5 +22,5 @@ void vocabulary_trainer_add(struct vocabulary_trainer *t, const char *text, uint
 
 /* Appends vocab.txt: [PAD] [UNK] [CLS] [SEP] [MASK], the characters by code point, those that continue
    a word, then the joined pieces in the order in which they were joined. The same lines in any order give
-   the same bytes. Fails if the size is smaller than the number of characters. */
+   the same bytes. Fails if the size leaves no room for all of them but the joined pieces. */
 int vocabulary_trainer_finish(struct vocabulary_trainer *t, struct text *out, struct error *e);

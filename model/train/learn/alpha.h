@@ -43,6 +43,6 @@ struct mask *alpha_mask(const struct alpha_shape *s, const float *alpha);
 /* A file with the tensor "alpha", whole or not at all. */
 int alpha_write(const char *path, const struct alpha_shape *s, const float *alpha,
                 struct error *e);
-/* Reads alpha from such a file, or from alpha.safetensors of a folder. Fails, with *ret untouched, if the shape differs
+/* Reads alpha from a file of alpha_write(), or from alpha.safetensors of a folder. Fails, with *ret untouched, if the shape differs
    or a value is not finite. */
 int alpha_read(const char *path, const struct alpha_shape *s, float *ret, struct error *e);

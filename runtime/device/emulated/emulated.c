@@ -75,7 +75,8 @@ static int encode_map(const struct map_shape *s, struct tensor_map *ret, struct 
     return 0;
 }
 
-/* Patterns in a file are at multiples of 4 bytes, as bulk copies cannot read them. */
+/* An aligned copy of the patterns: in a file they are only at multiples of 4 bytes, and bulk copies
+   need multiples of 16. */
 static u32 *align_patterns(const struct plan_pass *p, uint32_t block_rows)
 {
     const size_t words = (size_t)p->n_patterns * block_rows;

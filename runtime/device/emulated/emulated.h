@@ -8,9 +8,9 @@ extern const struct device device_emulated;
 /* Seed of the emulation's fiber order, 0: in order; also $MASKC_EMULATION_SEED. */
 void emulated_set_seed(uint64_t seed);
 
-/* From here on launches on the device "emulated" add what they ask of the banks of shared memory to
-   *ret, which is cleared first (runtime/emulated/launch.h says what is in it); null: no longer. Sites
-   stand in no particular order. For one thread at a time. */
+/* Makes launches on the device "emulated" add their requests to the banks of shared memory to *ret,
+   which is cleared first (struct emulation_banks in runtime/emulated/launch.h). Null: stops it.
+   Sites have no particular order. For one thread at a time. */
 struct emulation_banks;
 void emulated_count_banks(struct emulation_banks *ret);
 /* The same for what each entry has the machine do: products and copies. An entry beyond the first

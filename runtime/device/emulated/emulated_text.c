@@ -116,7 +116,7 @@ static int compile_text(const char *text, uint8_t **ret, uint64_t *ret_size, str
 
 /* ---- memory of blocks ---- */
 
-/* Pages that nobody touches cost nothing: most of the fibers' stacks. */
+/* Takes an idle mapping or makes one; its untouched pages cost nothing. */
 static struct mapping pool_take(struct pool *p, size_t bytes)
 {
     struct mapping r = {0};

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* AMX: eight registers of 16 rows x 64 bytes, and C += A B on them with bf16 pairs. The compilers
-   have no common builtins for it, so the instructions are asm, and they stand in this file alone:
-   where a CPU has none, tests put another in its place. */
+   have no common builtins for it, so the instructions are asm, all of them in this file: tests
+   replace it on CPUs without AMX. */
 #ifndef MASKC_CPU_MATRIX_AMX_H
 #define MASKC_CPU_MATRIX_AMX_H
 #include "cpu/vector.h"

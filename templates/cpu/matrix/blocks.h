@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Blocks of a row block for products on a matrix unit, and the sums of these products. */
+/* What products on a matrix unit share: blocks of 16 rows, steps, parts of the sums. */
 #ifndef MASKC_CPU_MATRIX_BLOCKS_H
 #define MASKC_CPU_MATRIX_BLOCKS_H
 #include "cpu/layout.h"

@@ -77,8 +77,8 @@ INLINE vec pair_gradient(const float *score, const float *dp, u16 *p, u16 *ds,
     return y[0] + y[1];
 }
 
-/* A tile, the words of its rows (tile_words()), those of dropout or null, the column from which its scores and dP stand in the block, and, for
-   the transposed plan, what is subtracted. */
+/* A tile; the mask words of its rows (tile_words()); their dropout bits or null; the column of the
+   block where its scores and dP begin; for the transposed plan, LSE and delta of its columns. */
 struct gradient_tile {
     const struct column_tile *tile;
     const u32 *word, *keep;

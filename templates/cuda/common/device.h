@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The machine under the CUDA templates: qualifiers, builtins, intrinsics and every access to shared memory stand
-   here and in matrix.h, and nowhere else. The emulation has its own version of these names, so that the same
-   templates run on a CPU, with every access checked. */
+/* The machine under the CUDA templates: qualifiers, builtins, intrinsics and accesses to shared
+   memory. More of them are in matrix.h and, for sm_90a, in hopper/device.h and hopper/wgmma.h. The
+   emulation has its own version of these names, so that the same templates run on a CPU, with every
+   access checked. */
 #ifndef MASKC_CUDA_COMMON_DEVICE_H
 #define MASKC_CUDA_COMMON_DEVICE_H
 #define ABI_BY_VALUE       /* arguments are as long as the kernel needs: */
@@ -51,7 +52,7 @@ struct ALIGNED_16 f4 {
 #define SHUFFLE_FROM(x, lane) __shfl_sync(0xffffffffu, x, lane)
 #define ANY(x)                __any_sync(0xffffffffu, x)
 
-/* Permuted rows XOR bits of their addresses. */
+/* Aligned to 128 bytes, because addresses in permuted rows are computed by XOR. */
 extern __shared__ __attribute__((aligned(128))) float shared_memory[];
 #define SHARED() shared_memory
 

@@ -37,7 +37,7 @@ typedef u32 shared_at;
 
 #define SHARED_HALF() ((half_t *)shared_memory)
 
-/* The address whose bits below 128 differ in `bytes`. */
+/* The address XOR `bytes`, which is below 128. */
 DEVICE shared_at shared_flip(shared_at at, u32 bytes)
 {
     return at ^ bytes;

@@ -88,7 +88,8 @@ DEVICE void copy_step(struct copier *c, const struct instance *i, u32 last)
     ring_advance(&c->stage, c->k->stages);
 }
 
-/* A step with nothing: the last one told could not be known to be the last, since lengths left nothing of those after it. */
+/* Tells the warpgroups an empty last step. The step before was not told as the last: only
+   afterwards did it turn out that the sequence's length leaves nothing of the other steps. */
 DEVICE void copy_end(struct copier *c)
 {
     const smem_t to = c->base + step_about_at(c->k, c->stage.at) + STEP_MODE;

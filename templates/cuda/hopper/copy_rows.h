@@ -80,7 +80,8 @@ DEVICE void tell_item(const struct copier *c, smem_t to, u32 steps, u32 more)
     }
 }
 
-/* A packed sequence that ends within a row block: the rows one by one, since what follows may not be there. */
+/* Loads one by one the rows of a row block in which a packed sequence ends: rows past its end
+   become zeros. */
 DEVICE void load_rows_single(const struct copier *c, smem_t to, u32 operand, u32 part, u32 row0,
                              u32 barrier)
 {
@@ -92,7 +93,8 @@ DEVICE void load_rows_single(const struct copier *c, smem_t to, u32 operand, u32
     }
 }
 
-/* Lane (operand, warpgroup, part) brings a box; a lone row block comes by all lanes. */
+/* Lane (operand, warpgroup, part) loads a box. If a packed sequence ends in the row block, all
+   lanes load its rows one by one instead. */
 DEVICE void load_rows(const struct copier *c, u32 barrier)
 {
     const struct kernel_shape *k = c->k;

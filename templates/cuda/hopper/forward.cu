@@ -110,8 +110,9 @@ DEVICE void issue_values(struct forward *f, struct warpgroup *g)
     wgmma_commit();
 }
 
-/* ptxas 13.0 gives the registers of a first operand that stays through a loop to others (tests/sass). This branch is never
-   taken, but would load them again: with it the machine code is right. */
+/* Works around ptxas 13.0, which reuses the registers of a first operand that stays through a loop
+   (tests/sass). The branch is never taken, but since it would load them again, the machine code is
+   right. */
 DEVICE void keep_rows(struct forward *f, struct warpgroup *g, u32 mode)
 {
     if (g->k->rows_held && mode == (u32)MODE_NEVER)

@@ -28,7 +28,7 @@ struct copier {
     u32 row0, flags; /* lane g: of warpgroup g */
     u32 alive;       /* bit g: warpgroup g has rows that take part */
     u32 in_turn;
-    u32 reciprocal; /* 2^32 / slice_batch */
+    u32 reciprocal; /* (2^32 - 1) / slice_batch */
 };
 
 /* Place in the steps of a group. */
@@ -78,7 +78,7 @@ DEVICE u32 all_slots(const struct kernel_shape *k)
 
 /* ---- lengths ---- */
 
-/* Columns past the sequence are outside of the tensor. */
+/* True if the sequence ends with the tensor: columns past it are then outside of the tensor. */
 DEVICE u32 ends_with_tensor(const struct copier *c)
 {
     const struct abi_args *a = &c->a->a;

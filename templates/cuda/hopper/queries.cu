@@ -114,7 +114,7 @@ DEVICE void query_numbers_store(const struct backward *b, const struct warpgroup
 
 /* ---- is |O| of some row as large as |V|? From 16 columns of the first step, four for each warp. ---- */
 
-enum { SMALL = 16 /* times |O|^2 is below |V|^2 where few keys do not dominate */ };
+enum { SMALL = 16 /* few keys may dominate a row if SMALL |O|^2 exceeds the mean |V|^2 */ };
 
 /* The part of |V|^2 of one column that the lane has, an eighth; 0 where the column does not count. */
 DEVICE float column_square(const struct warpgroup *g)

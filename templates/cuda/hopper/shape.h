@@ -115,8 +115,8 @@ DEVICE u32 barrier_count(const struct kernel_shape *k)
     return stage_full(k, 2 * k->stages, 0);
 }
 
-/* Arrivals that complete a phase: the copying warp's; one of each warpgroup; one of each warp, since all warps read
-   patterns. */
+/* Arrivals that complete a phase: full, the copying warp's; rows_empty, each warpgroup's; stage_empty, each warp's, since
+   all warps read patterns. */
 DEVICE u32 barrier_arrivals(const struct kernel_shape *k, u32 index)
 {
     if (index < k->row_buffers)

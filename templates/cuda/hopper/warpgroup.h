@@ -215,7 +215,7 @@ DEVICE void step_read(const struct warpgroup *g, struct step_now *now)
     now->last = told & MODE_LAST;
 }
 
-/* The mode of the next step; 0 at the end of the item, and where there is nothing. */
+/* The next step's mode; 0 at the item's end, 0 with now->held if it has nothing for this warpgroup. */
 DEVICE u32 step_next(const struct warpgroup *g, struct step_now *now)
 {
     if (now->last)

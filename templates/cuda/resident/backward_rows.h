@@ -266,9 +266,9 @@ DEVICE void resident_fetch_keys_and_values(const struct abi_args *a,
     copy_async_commit();
 }
 
-/* One head of each warp group, whose Q, K and V are on their way; and the copies of those of the next head, as soon as
-   this one no longer reads their memory: K and V where these are, Q where dO is. `q`: which operand's memory has Q, that of
-   Q or of dO; the other one has dO. */
+/* Computes one head of each warp group, whose Q, K and V are being copied. As soon as their memory
+   is no longer read, copies the next head's K and V to the same places, and its Q to where dO was.
+   `q`: the operand whose memory holds Q, RESIDENT_Q or RESIDENT_D_O; the other one's holds dO. */
 DEVICE void resident_backward_rows(const struct abi_args *a, struct resident_head *head, u32 q,
                                    u32 at)
 {

@@ -56,7 +56,7 @@ DEVICE u32 resident_place(u32 eight, u32 row, u32 chunk, u32 chunks)
     return 8 * eight * chunks + 8 * (row * chunks + (chunk ^ row >> (3 - bits)));
 }
 
-/* Not used where the last warp tile is cut: its rows are found one by one. */
+/* Sets the lane's addresses. With RESIDENT_CUT they are unused: each row has its own. */
 DEVICE void resident_places_of(struct resident_places *p)
 {
     const u32 l = lane(), row = l % 8;

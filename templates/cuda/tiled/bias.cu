@@ -110,7 +110,8 @@ DEVICE void bias_tile_add(const struct bias_tile *t, struct scores *s, u32 colum
     }
 }
 
-/* Adds one sequence's part of the first column tile's entries (bias_rotate). */
+/* Adds one sequence's part of dX for column tile `tile`. Its words and sums are in the first place:
+   bias_rotate() has moved them there. */
 DEVICE void bias_add_column_tile(const struct bias_tile *t, u32 tile, const float lse[2],
                                  const float delta[2], const float delta_correction[2],
                                  struct scores *sum)

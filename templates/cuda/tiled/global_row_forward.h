@@ -165,7 +165,7 @@ DEVICE float row_slots_max(const struct row_walk *w, const float *slots)
     return row_max;
 }
 
-/* O at two positions, and the sum of P. */
+/* O[d], O[d + 1], and the sum of P. */
 struct row_merged {
     float low, high, sum;
 };

@@ -98,7 +98,7 @@ DEVICE void key_column_tile(struct backward *b, u32 pass, struct sums sums[KEY_S
     key_tile(b, pass, live, &seen, sums);
 }
 
-/* The same of sums that key heads add up (common/key_heads.h): floats, straight from registers. */
+/* Stores sums that key_heads.h adds up: floats, straight from registers. */
 DEVICE void store_floats(const struct sums *s, float by, const struct view *to,
                          const struct work_item *work, u32 rows)
 {

@@ -144,7 +144,7 @@ DEVICE void pack_entries(struct frag_a *a, const struct scores *entries, u32 pai
     a->x[3] = half_pack(right->x[2], right->x[3]);
 }
 
-/* One step of 16 columns, which are in b. */
+/* sums += a . b: 16 columns, one step of the head. */
 DEVICE void add_values(struct sums *sums, const struct frag_a *a, const u32 b[4], u32 step)
 {
     mma_16816(&sums->at[2 * step], a, b[0], b[1]);

@@ -21,7 +21,7 @@ struct query_rows {
     float lse[2];
     float delta[2]; /* the estimate; from store_delta on delta itself */
     float delta_correction[2];
-    float sum[2], count[2]; /* of dS and of P (sparsegen: of the support); the lane's part */
+    float sum[2], count[2]; /* of dS; entries of the support (sparsegen); the lane's part */
 };
 
 /* S and dP, after dropout, of the lane's entries of fragment f to P and dS (see query_p). */

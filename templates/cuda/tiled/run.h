@@ -13,8 +13,8 @@ struct run {
         [2]; /* the thread's chunk of the column tile whose copies start next, of both operands */
 };
 
-/* Column tiles of the run behind the current tile; none where the next tile is not whole, or the one after it. Two tiles
-   are on their way or worked on, so that the last whole tile of a range is not the run's. */
+/* Number of column tiles whose copies the run starts; 0 unless the next tile and the one after it
+   are whole. The tile that is copied last is not computed in the run but after it. */
 DEVICE u32 run_length(const struct stream *s)
 {
     const struct walk *w = &s->walk;
@@ -40,7 +40,7 @@ DEVICE void run_note_walk(const struct stream *s, u32 columns)
     SYNC_WARP();
 }
 
-/* The same of LSE or delta of the first column behind the run. */
+/* Place in the warp's notes for the address of LSE or delta of the first column after the run. */
 DEVICE u32 *run_numbers(const struct stream *s)
 {
     return stream_notes(s) + NOTE_WALK + THREAD / 32 * WALK_WORDS + 10;

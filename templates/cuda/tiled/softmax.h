@@ -4,8 +4,9 @@
 #define MASKC_CUDA_TILED_SOFTMAX_H
 #include "cuda/tiled/products.h"
 
-/* Scores may exceed the maximum that is subtracted from them, to base 2 by so much: P is then at most 2^8, which halves
-   hold, and O, the sum of P and the maximum remain consistent. Few tiles rescale. */
+/* Largest excess, to base 2, of scores over the maximum that is subtracted from them. P is then at
+   most 2^8, which halves hold, and O, the sum of P and the maximum remain consistent. Few tiles
+   rescale. */
 enum { MAX_EXCESS = 8 };
 
 /* State of the online softmax of rows g and g + 8 of a row tile. */

@@ -205,7 +205,7 @@ DEVICE void numbers_put(const struct stream *s, const struct work_item *work)
     SYNC_WARP();
 }
 
-/* Prefetches LSE (the first 32 threads) and delta (the next 32) of one column each, */
+/* Prefetches LSE (the first 32 threads) or delta (the next 32), one column for each thread. */
 DEVICE void read_number(struct stream *s, const struct column_tile *ct)
 {
     u32 slot = THREAD % TILE_COLS;
@@ -216,7 +216,7 @@ DEVICE void read_number(struct stream *s, const struct column_tile *ct)
     s->prefetched[0] = bits_of(numbers[slot_column(ct, s->walk.work, slot)]);
 }
 
-/* and words of the pattern: threads that prefetch no number, one or two each. */
+/* Number of threads, the block's last ones, that prefetch the pattern's words, one or two each. */
 DEVICE u32 word_threads(const struct stream *s)
 {
     return ROW_TILES > 1 && !(s->use & USE_NUMBERS) ? THREADS : THREADS / 2;

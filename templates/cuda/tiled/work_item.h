@@ -141,7 +141,7 @@ DEVICE struct ahead ahead_start(const struct abi_args *a, const struct abi_plan 
     return x;
 }
 
-/* The same without READS_AHEAD. */
+/* True if the item is a global row. Reads the plan: for works that were not read ahead. */
 DEVICE u32 is_global_row(const struct work_item *work)
 {
     const struct abi_item *item = work->item;

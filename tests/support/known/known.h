@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Cases that ran right before. What decides a case's result (the kernel file with its text, the compiler, the sources of the reference) is
-   its key; a list of keys is kept beside the test. A case whose key is listed would come to the same result, and need not run again;
-   one in sixteen of them runs nonetheless. */
+/* Test cases that passed before. A case's key covers all that decides its result: the kernel file
+   with its text, the compiler, the sources of the reference. A list of keys is kept next to the
+   test. A case whose key is listed would have the same result and is skipped; every sixteenth case
+   runs nonetheless. */
 #pragma once
 #include "runtime/base/cache.h"
 

@@ -17,7 +17,7 @@ struct prune_row {
     double share;     /* ... this share of dense's predicted time; NaN: not asked for */
     char *file;       /* its name in the output's folder; owned */
     struct mask *mask;          /* owned; null: no mask of this kind is within the share */
-    const char *won;            /* snap: the kind that was the best; null: not asked */
+    const char *won;            /* of the row "snap": the best kind; else null */
     double density, retained;   /* of the entries; of the importance */
     double predicted, measured; /* seconds of all layers' attention for a batch */
     double cosine, neighbours;  /* held-out lines: to the vectors without pruning */

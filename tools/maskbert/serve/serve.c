@@ -52,7 +52,7 @@ static int read_serving(const struct options *o, struct session *session, struct
     return 0;
 }
 
-/* The heads that the architecture names, and a pooler where it is asked for. */
+/* Pooler, MLM head, classifier: those of the architecture, and a pooler if it is asked for. */
 static int needed_parts(const struct options *o, uint32_t *ret, struct error *e)
 {
     struct model_config config = {0};

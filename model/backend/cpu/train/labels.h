@@ -26,6 +26,6 @@ int labels_pool(const struct labels *n, struct error *e);
 int labels_pool_back(const struct labels *n, struct error *e);
 /* The head's dropout at a site, in place, of x [rows of the target, H] or of its gradient. */
 void labels_drop(const struct labels *n, uint32_t site, float *x);
-/* The row in the batch of the target's k-th row, and its last hidden states, in the engine's dtype. */
+/* The row in n->p of the target's k-th row, and its last hidden states, in the engine's dtype. */
 uint32_t labels_row(const struct labels *n, uint32_t k);
 const void *labels_hidden_row(const struct labels *n, uint32_t k);

@@ -29,7 +29,7 @@ struct gpu_optimizer {
     float *read; /* [parts]: what was read of it */
 };
 
-/* What a step needs beside the state. */
+/* What a step needs beside the train_state. */
 struct step {
     struct backend_state *s;
     struct gpu_optimizer *memory;

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* templates/cpu/matrix/amx.h for CPUs without AMX: its tile registers are memory, its instructions functions
-   that do what the manual says (TDPBF16PS: even and odd products apart, then their sum to C; no
-   denormals). An instruction outside of matrix_begin .. matrix_end ends the process there as here. */
+/* templates/cpu/matrix/amx.h for CPUs without AMX: tile registers are memory, and instructions are
+   functions that do what the manual says (TDPBF16PS adds the sums of even and of odd products to C;
+   no denormals). As on a CPU with AMX, an instruction outside of matrix_begin .. matrix_end ends
+   the process. */
 #ifndef MASKC_CPU_MATRIX_AMX_H
 #define MASKC_CPU_MATRIX_AMX_H
 
