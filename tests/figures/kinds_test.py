@@ -56,6 +56,14 @@ class Files(Case):
         self.assertIn('width="496.8pt"', self.draw("lines", kinds.KINDS["lines"].example).read_text())
         self.assertIn(b"/MediaBox [ 0 0 496.8 ", self.draw("lines", kinds.KINDS["lines"].example, 2, "pdf").read_bytes())
 
+    def test_a_note_of_wide_letters_stays_inside(self):
+        with paper.style():
+            figure = figure_of("lines", {**kinds.KINDS["lines"].example, "note": "MASKS OF WIDE WORDS " * 12 + "M" * 90}, 1)
+            figure.set_dpi(SHIPPED_DPI)
+            figure.draw_without_rendering()
+            box = figure._supxlabel.get_window_extent()
+            self.assertTrue(0 <= box.x0 and box.x1 <= figure.bbox.x1, (box, figure.bbox))
+
     def test_the_same_numbers_give_the_same_bytes(self):
         for suffix in ("svg", "pdf"):
             self.assertEqual(*(self.draw("dots", kinds.KINDS["dots"].example, 1, suffix).read_bytes() for _ in range(2)))

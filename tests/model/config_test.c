@@ -31,6 +31,9 @@ static const struct {
     {"\"is_decoder\": true", "is_decoder true is not supported"},
     {"\"hidden_act\": \"mish\"", "hidden_act 'mish' is not supported: gelu, gelu_new, "
                                  "gelu_pytorch_tanh, relu or silu is expected"},
+    {"\"model_type\": \"\\u001b[2J\\u009b\\u00e4\\u007f\"",
+     "model_type '?[2J??\u00e4?' is not supported, bert, camembert, distilbert, modernbert, "
+     "mpnet, roberta or xlm-roberta is expected"},
     {"\"model_type\": \"t5\"",
      "model_type 't5' is not supported, bert, camembert, distilbert, modernbert, mpnet, "
      "roberta or xlm-roberta is expected"},

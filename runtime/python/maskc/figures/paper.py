@@ -16,6 +16,8 @@ from matplotlib import ticker
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.colors import LinearSegmentedColormap
 from matplotlib.figure import Figure
+from matplotlib.font_manager import FontProperties
+from matplotlib.textpath import text_to_path
 
 WIDTH = {1: 3.3, 2: 6.9}  # inches
 HEIGHT = 9.0              # of a page, inches: the most that a figure takes
@@ -51,14 +53,23 @@ def new_figure(columns, height, title=None):
 
 
 def wrap(words, inches, size):
-    """Line breaks where the text is wider than the figure; a letter is about half as wide as the font is high."""
-    import textwrap
-    return "\n".join(textwrap.wrap(words, max(12, int(inches * 72 / (LETTER * size)))))
+    """Line breaks before words that would make a line wider, in letters of matplotlib's font; a word of a line's width and more is cut."""
+    font, lines = FontProperties(family=STYLE["font.sans-serif"], size=size), [""]
+    def fits(text):
+        return text_to_path.get_text_width_height_descent(text, font, False)[0] <= 72 * inches
+    for word in words.split():
+        if lines[-1] and not fits(f"{lines[-1]} {word}"):
+            lines.append("")
+        lines[-1] += " " * bool(lines[-1]) + word
+        while not fits(lines[-1]) and len(lines[-1]) > 1:
+            cut = max(1, next((k for k in range(len(lines[-1]), 1, -1) if fits(lines[-1][:k])), 1))
+            lines[-1:] = [lines[-1][:cut], lines[-1][cut:]]
+    return "\n".join(lines)
 
 
 def note(figure, lines):
     """Text below the figure: how to read it, what its names mean. Each line begins anew."""
-    shown = [wrap(part, figure.get_figwidth() - 0.1, SMALL) for line in lines if line for part in line.split("\n") if part.strip()]
+    shown = [wrap(part, figure.get_figwidth() - 0.15, SMALL) for line in lines if line for part in line.split("\n") if part.strip()]
     if shown:
         figure.set_figheight(min(HEIGHT, figure.get_figheight() + 0.12 * (sum(x.count("\n") + 1 for x in shown) - 1)))
         figure.supxlabel("\n".join(shown), x=0.02, ha="left", fontsize=SMALL, color=GREY)
