@@ -134,6 +134,15 @@ class Numbers(Case):
         marks = [(list(line.get_xdata()), list(line.get_ydata()), line.get_markerfacecolor()) for line in axes.lines if line.get_linestyle() == "None"]
         self.assertEqual([m[:2] for m in marks], [([81.2, 80.9], [0, -2]), ([81.1, 80.8], [0, -2])])
         self.assertEqual(marks[1][2], "none")
+        grid = [tick.gridline.get_visible() for tick in axes.yaxis.get_major_ticks()]
+        self.assertEqual(grid, [True, True, False], "no line through a group's name")
+
+    def test_dots_of_two_colours_have_lanes_and_a_ring_the_form_of_its_colour(self):
+        content = {**kinds.KINDS["dots"].example, "levels": [], "series": [{"name": str(k), "values": [50, 50], "colour": k // 2, "ring": bool(k % 2)} for k in range(4)]}
+        with paper.style():
+            axes = figure_of("dots", content).axes[0]
+        marks = [(line.get_marker(), round(line.get_ydata()[0], 6)) for line in axes.lines if line.get_linestyle() == "None"]
+        self.assertEqual(marks, [("o", 0.18), ("o", 0.18), ("D", -0.18), ("D", -0.18)])
 
     def test_a_zoom_shows_its_part_again(self):
         content = {**kinds.KINDS["scatter"].example, "zoom": {"x": [20, 40], "y": [80, 82]}}

@@ -9,7 +9,7 @@ from . import drawing, long_text, ordering, table, variants
 
 SHARES = {512: (10, 2), 1024: (9, 3)}  # of blockbert-2
 TOKENS = 4096  # of a step, as the paper has it on a GPU
-STEPS, ROUNDS = 4, 2  # steps of a timed run; runs of each mask, one mask after the other
+STEPS = 4  # of a timed run
 SHARE = 0.4  # of --minutes: training for the perplexity
 RATE = "3e-4"
 PAPER_PERPLEXITY = 3.6  # percent above dense's at most
@@ -58,6 +58,11 @@ def bench_seconds(c):
     return 1 if c.s.minutes >= 5 else 0.1
 
 
+def rounds(c):
+    """Timed runs of each mask, one mask after the other."""
+    return 4 if c.s.minutes >= 5 else 1
+
+
 def batch(n):
     return max(1, TOKENS // n)
 
@@ -76,7 +81,7 @@ def timed(c, n):
     """Medians of the steps of runs, masks interleaved."""
     def action():
         times = {v.name: [] for v in rows(c)}
-        for _ in range(ROUNDS):
+        for _ in range(rounds(c)):
             for v in rows(c):
                 times[v.name] += step_times(c, v, n)
         return {"steps": {name: statistics.median(t) for name, t in times.items()}, "each": times}
@@ -135,7 +140,7 @@ def note(c, gathered):
                       f"{1e3 * f['step_s']:.0f}", ratio(f["step_s"], d["step_s"]), f"{1e3 * f['pass_s']:.0f}", ratio(f["pass_s"], f["dense_s"]), f"{f['perplexity']:.2f}",
                       f"{100 * (f['perplexity'] / d['perplexity'] - 1):+.1f} %"])
     steps = ", ".join(f"n = {n}: {steps_for_perplexity(c, n)}" for n in c.s.lengths)
-    return (f"\n{TOKENS} tokens a step and a pass. Memory: `maskbert memory --measure`; attention keeps no n x n scores under any mask, dense included. Step: median of {ROUNDS} runs of {STEPS} steps, masks one after the other. Pass: "
+    return (f"\n{TOKENS} tokens a step and a pass. Memory: `maskbert memory --measure`; attention keeps no n x n scores under any mask, dense included. Step: median of {rounds(c)} run{'s' * (rounds(c) > 1)} of {STEPS} steps, masks one after the other. Pass: "
             f"`maskbert bench`, beside dense in the same process. Perplexity: of held-out masked words, after further steps under the mask from the same model ({steps}).\n\n"
             + table.markdown(lines) + memory_text(found) + "\nQuestion answering: questions with an answer, their texts joined with others to fill "
             f"{100 * long_text.FILLED:.0f} % of n.\n")
@@ -199,11 +204,11 @@ def draw(c, gathered, figures, kept=None):
         figures.draw(f"blocks-{what}", f"Blocks: {label}", "bars", {
             "title": f"Masks of blocks: {label}", "y": {"label": label}, "groups": [f"n = {n}" for n in lengths],
             "methods": [{"name": drawing.mask_name(name), "values": [pick(found[name, n]) for n in lengths], "deviations": spreads[name]} for name in names],
-            "note": "\n".join(filter(None, [f"{TOKENS} tokens a step; n: length of a sequence. Medians of {ROUNDS * (STEPS - 1)} steps. {drawing.masks_are(names)}", c.s.note]))})
+            "note": "\n".join(filter(None, [f"{TOKENS} tokens a step; n: length of a sequence. Medians of steps. {drawing.masks_are(names)}", c.s.note]))})
     def one(task, metric, baselines):
-        dense = drawing.dense_level(gathered, task)
+        dense, rows_of = drawing.dense_level(gathered, task), [row[task.name] for row in gathered.values()]
         rows = [{"name": drawing.mask_name(x), "said": f"{row[task.name]['sparsity'] or 0:.1f}"} for x, row in gathered.items()]
         drawing.dots(figures, f"blocks-{task.name}", f"Questions on texts of {task.length} tokens", drawing.score(task, metric, dense), rows,
-                     [("mask", [row[task.name] for row in gathered.values()], {})], levels=[*dense, *baselines], said="sparsity (%)",
-                     note=drawing.about(c, task, [row[task.name] for row in gathered.values()], drawing.masks_are(gathered), drawing.shaded(dense)))
+                     [("mask", rows_of, {})], levels=[*dense, *baselines], said="sparsity (%)",
+                     note=drawing.about(c, task, rows_of, drawing.masks_are(gathered), drawing.shaded(dense, rows_of)))
     drawing.each_task(c, gathered, one)

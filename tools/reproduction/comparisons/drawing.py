@@ -44,18 +44,21 @@ class Figures:
 
 # ---- words ----
 
-TASKS = {"section": "which section of the archive a package is in, by its description", "synopsis": "whether a synopsis belongs to a description",
+TASKS = {"section": "which section of the archive a package is in, by its description", "synopsis": "whether a synopsis belongs to a description (half do, the others are of the same section)",
          "endings": "which of four endings follows", "subject": "where in a text the subject of its synopsis is, or nowhere"}
 LONG = "where in a text an answer is, in texts that are joined with others to fill n"
 BASELINES = {"majority": "majority", "bag-of-words": "bag of words"}
 MASKS = (("longformer", "longformer: distances up to 5, 2 global tokens"), ("fixed", "fixed: blocks of 4, and the last column of each"),
          ("strided", "strided: distances up to 4, and multiples of 4"), ("bigbird", "bigbird: distance 1, 2 global tokens, 2 random keys a query"),
          ("star", "star: neighbours and the first token"), ("logsparse", "logsparse: distances 0, 1, 2, 4, .., 64"),
-         ("blockbert", "k blocks, heads a:b:..: a heads see their own of k blocks, b another one"), ("fairseq", "fairseq-fixed: blocks of 128, and the last 32 columns of each"),
-         ("learned", "learned: by a run of maskbert pretrain"))
+         ("blockbert", "k blocks, heads a:b:..: tokens in k blocks; a heads see their own block, b the next one, .."), ("fairseq", "fairseq-fixed: blocks of 128, and the last 32 columns of each"),
+         ("learned", "learned: in pre-training, by the run of that name (dam-s: distances on or off, then lambda)"))
 DAM_IS = "DAM: masks learned in pre-training; each distance |i \N{MINUS SIGN} j| of a head is on or off; 1e-4, 1e-1: lambda, the price of an entry that is on."
-P_IS = "P: probability, learned in pre-training, that an entry is on."
-BAND = f"Shaded: about what chance puts between dense and a row as good as dense ({ordering.TIMES} standard errors over examples, and over seeds where rows have several)."
+P_IS = "P: probability, learned in pre-training, that an entry (query, key, head) is on."
+WHEN = "The model was pre-trained with dense attention; a mask acts from fine-tuning on."
+WORDS_TASKS = ("section", "synopsis", "endings")
+BASELINES_ARE = ("Majority: always the most frequent answer. Bag of words: logistic regression on words, of two texts on words that both have and on pairs of "
+                 "words; trained on all examples.")
 
 
 def score(task, metric, dense=()):
@@ -80,10 +83,10 @@ def about(c, task, entries, *words):
     seeds = sorted({e["seeds"] for e in found})
     count = f"{seeds[0]}" if len(seeds) == 1 else f"{seeds[0]} to {seeds[-1]}"
     model = f"Model: {c.model_text()}, n = {task.length}, " if c.model_text() else f"n = {task.length}, "
-    made = f"fine-tuned on {found[0]['examples']} examples, judged by {found[0]['dev']} others; {count} seed{'s' * (seeds != [1])} a point."
+    made = f"fine-tuned on {found[0]['examples']} examples, tested on {found[0]['dev']} others; {count} seed{'s' * (seeds != [1])} a point."
     known = LONG if task.name.startswith("long-") else TASKS.get(task.name)
     task_is = f"Task {task.name}" + (f": {known}." if known else ".")
-    return "\n".join(filter(None, [task_is, " ".join(filter(None, words)), model + made]))
+    return "\n".join(filter(None, [task_is, " ".join(filter(None, words)), model + made, BASELINES_ARE if task.name in WORDS_TASKS else ""]))
 
 
 # ---- numbers ----
@@ -106,8 +109,15 @@ def dense_level(gathered, task, label="dense", name="dense"):
     return [level(name, e["mean"], found and found[1])]
 
 
-def shaded(levels):
-    return BAND if any("band" in x for x in levels) else ""
+def shaded(levels, entries):
+    """What the band of a level says: its height, and which differences it judges."""
+    bands = [x for x in levels if "band" in x]
+    if not bands:
+        return ""
+    around = " and ".join(f"{x['band']:.1f} points around {x['name'].rpartition(':')[0]}" for x in bands)
+    seeds = " and seeds" if any(e["seeds"] > 1 for e in entries) else ", not over seeds"
+    return (f"Shaded: {around}, {ordering.TIMES} standard errors of a difference of two scores, over examples{seeds}. "
+            "Marks inside cannot be told from the line, nor marks that close from each other.")
 
 
 def lines(figures, name, title, axes, series, **more):

@@ -63,6 +63,8 @@ def learned_pairs(c, every, gathered):
 
 
 OFF = " - diagonal(0)"
+ENTRIES = ("Sparsity: share of entries (query, key) off. Diagonal: a token that sees itself. Random: as many entries on in each head, diagonal ones by chance; "
+           "not every row has one.")
 
 
 def random_of(label, labels):
@@ -83,12 +85,12 @@ def draw(c, gathered, figures):
             return [entry(f"{name}{ending}") if (name := random_of(x, gathered) if drawn else x) else None for x in labels]
         rows = [{"name": drawing.mask_name(x), "group": groups.get(x.split(" ")[0].split("-")[0], "designed by hand"),
                  "said": f"{gathered[x][task.name]['sparsity'] or 0:.1f}"} for x in labels]
-        dense = drawing.dense_level(gathered, task)
+        dense, found = drawing.dense_level(gathered, task), [row[task.name] for row in gathered.values()]
         drawing.dots(figures, f"masks-{task.name}", f"Task {task.name}: each mask with and without its diagonal", drawing.score(task, metric, dense), rows,
                      [("mask", of(""), {"colour": 0}), ("without the diagonal", of(OFF), {"colour": 0, "ring": True}),
                       ("random, as many entries", of("", True), {"colour": 1}), ("random, without the diagonal", of(OFF, True), {"colour": 1, "ring": True})],
                      levels=[*dense, *baselines], said="sparsity (%)",
-                     note=drawing.about(c, task, [row[task.name] for row in gathered.values()], drawing.masks_are(labels), "Sparsity: share of entries off.", drawing.shaded(dense)))
+                     note=drawing.about(c, task, found, drawing.masks_are(labels), ENTRIES, drawing.WHEN, drawing.shaded(dense, found)))
     drawing.each_task(c, gathered, one)
 
 

@@ -106,14 +106,14 @@ def draw(c, gathered, figures):
         more = {"levels": [*dense, *baselines]}
         drawing.lines(figures, f"pruning-{task.name}", f"Task {task.name}: pruned by P and at random", axes,
                       [{"name": "pruned by P", "points": at("P pruned {} %")}, {"name": "pruned at random", "points": at("random {} %")}],
-                      note=drawing.about(c, task, rows_of, drawing.P_IS, "By P: the entries with the largest P are kept; at random: as many, drawn for each seed.", drawing.shaded(dense)),
+                      note=drawing.about(c, task, rows_of, drawing.P_IS, "By P: in each head the entries with the largest P are kept; at random: as many, drawn for each seed.", drawing.WHEN, drawing.shaded(dense, rows_of)),
                       **more)
         series = []
         for words, form in (("one stage: DAM by distance", "{}"), ("two stages: pruned by P", "P pruned as {}")):
             found = [(n, e) for n in RUNS[1:] if (e := gathered[form.format(label_of(n))][task.name])["mean"] is not None]
             series.append({"name": words, "joined": False, "points": [drawing.point(e["sparsity"], e) for _, e in found], "ring": form != "{}",
                            "names": [n[6:] if form == "{}" else "" for n, _ in found]})
-        drawing.lines(figures, f"stages-{task.name}", f"Task {task.name}: one stage and two", axes, series,
+        drawing.lines(figures, f"stages-{task.name}", f"Task {task.name}: masks by distance in one stage, by P in two", axes, series,
                       note=drawing.about(c, task, rows_of, drawing.DAM_IS,
-                                         drawing.P_IS, "By P: the entries with the largest P are kept, as many as DAM has.", drawing.shaded(dense)), **more)
+                                         drawing.P_IS, "One stage: the mask as it was learned. Two stages: the same share of entries as DAM's, in each head those with the largest P.", drawing.WHEN, drawing.shaded(dense, rows_of)), **more)
     drawing.each_task(c, gathered, one)

@@ -136,7 +136,7 @@ def draw(c, gathered, figures):
             drawing.point(x, e) for x in LAMBDAS if (e := gathered[name(f"lambda {x}", start)][task.name])["mean"] is not None]} for start in STARTS]
         soft = [x for s in STARTS for x in drawing.dense_level(gathered, task, name("softmax", s), f"softmax, {WORDS[s]}")]
         drawing.lines(figures, f"lambda-{task.name}", f"Task {task.name}: sparsegen attention and softmax", ({"label": "lambda"}, drawing.score(task, metric, soft)), series,
-                      levels=[*soft, *baselines], note=drawing.about(c, task, rows_of, LAMBDA_IS, drawing.shaded(soft).replace("to dense", "to softmax")))
+                      levels=[*soft, *baselines], note=drawing.about(c, task, rows_of, LAMBDA_IS, drawing.shaded(soft, rows_of)))
         draw_support(c, gathered, figures, task)
     drawing.each_task(c, gathered, one)
     for path in sorted((c.s.folder / "figures").glob("attention-*.png")):

@@ -37,13 +37,23 @@ def places(rows):
     return at, heads
 
 
-def draw_series(axes, k, series, at, several):
-    """Series with deviations lie beside each other, so that no bar covers another."""
-    shown = [(v, y, (series.deviations or [None] * len(at))[r] or 0) for r, (v, y) in enumerate(zip(series.values, at)) if v is not None]
-    shift = 0.24 * (k / max(1, several - 1) - 0.5) if several > 1 and any(x[2] for x in shown) else 0
+def lanes(series):
+    """Where each series lies in its rows: those of one colour together; with deviations each by itself, so that no bar covers another."""
+    spread = any(any(s.deviations or []) for s in series)
+    keys = [k if spread or s.colour is None else -1 - int(s.colour) for k, s in enumerate(series)]
+    order = list(dict.fromkeys(keys)) if spread or any(s.colour is not None for s in series) else []
+    return [0.36 * (order.index(key) / (len(order) - 1) - 0.5) if len(order) > 1 else 0 for key in keys]
+
+
+def draw_series(axes, k, series, at, shift):
+    """A ring has the form of the first series of its colour."""
+    shown = [(v, y, (series[k].deviations or [None] * len(at))[r] or 0) for r, (v, y) in enumerate(zip(series[k].values, at)) if v is not None]
+    same = [i for i, s in enumerate(series) if s.colour is not None and s.colour == series[k].colour]
+    form = paper.marker(same[0] if same else 0) if series[k].ring else paper.marker(k)
+    series = series[k]
     colour = paper.colour(k if series.colour is None else int(series.colour))
     return axes.errorbar([x[0] for x in shown], [x[1] - shift for x in shown], xerr=[x[2] for x in shown] if any(x[2] for x in shown) else None, color=colour,
-                         marker="o" if series.ring else paper.marker(k), markersize=6 if series.ring else 4, markerfacecolor="none" if series.ring else colour,
+                         marker=form, markersize=6 if series.ring else 4, markerfacecolor="none" if series.ring else colour,
                          linestyle="none", capsize=1.5, elinewidth=0.8, label=paper.name_of(series.name), zorder=3)
 
 
@@ -52,7 +62,7 @@ def draw_dots(d, columns):
     at, heads = places(d.rows)
     figure = paper.new_figure(columns, 0.85 + ROW * (len(at) + len(heads) + bool(d.said)), d.title)
     axes = figure.subplots()
-    made = [draw_series(axes, k, s, at, len(d.series)) for k, s in enumerate(d.series)]
+    made = [draw_series(axes, k, d.series, at, shift) for k, shift in enumerate(lanes(d.series))]
     levels = paper.draw_levels(axes, d.levels, values, False)
     if d.x.scale == "linear":
         axes.margins(x=0.06)
@@ -72,8 +82,8 @@ def name_rows(axes, d, at, heads):
     axes.set_ylim(min(at) - 0.7, 1.6 if d.said else 0.7)
     axes.tick_params(axis="y", length=0)
     paper.grid(axes)
-    for y, _ in heads:
-        axes.axhline(y, color="#ffffff", linewidth=1.5, zorder=0.9)
+    for tick, (_, _, head) in zip(axes.yaxis.get_major_ticks(), lines):
+        tick.gridline.set_visible(not head)
     for y, r in zip(at, d.rows):
         if r.said:
             axes.annotate(r.said, (1, y), (4, 0), xycoords=axes.get_yaxis_transform(), textcoords="offset points", va="center", fontsize=paper.SMALL)

@@ -27,6 +27,7 @@ DARK, GREY, PALE = "#1e1b5e", "#666666", "#d9d9d9"
 MAP = LinearSegmentedColormap.from_list("maskc", ["#ffffff", "#c6cfe8", "#7d8cc4", "#43459a", DARK])
 SERIES = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9", "#000000")
 MARKERS, DASHES = "osD^vPX", ("-", "--", "-.", ":")
+LEVELS = (*DASHES[1:], (0, (6, 1.5, 1, 1.5, 1, 1.5)))
 STYLE = {
     "font.family": "sans-serif", "font.sans-serif": ["DejaVu Sans"], "font.size": NORMAL, "axes.titlesize": NORMAL, "axes.labelsize": NORMAL,
     "figure.titlesize": NORMAL + 1, "xtick.labelsize": SMALL, "ytick.labelsize": SMALL, "legend.fontsize": SMALL, "legend.frameon": False,
@@ -192,7 +193,7 @@ def draw_level(axes, k, level, across, outside):
         said = {(True, 1): "above", (True, -1): "below", (False, 1): "right of", (False, -1): "left of"}[across, outside]
         marks = {(True, 1): "^", (True, -1): "v", (False, 1): ">", (False, -1): "<"}[across, outside]
         return Line2D([], [], color=GREY, linestyle="none", marker=marks, label=f"{name}, {said} the axes")
-    how = {"color": GREY, "linewidth": 0.9, "linestyle": DASHES[1 + k % 3], "zorder": 1}
+    how = {"color": GREY, "linewidth": 0.9, "linestyle": LEVELS[k % len(LEVELS)], "zorder": 1}
     if level.band:
         (axes.axhspan if across else axes.axvspan)(level.value - level.band, level.value + level.band, color=PALE, alpha=0.5, linewidth=0, zorder=0)
     return (axes.axhline if across else axes.axvline)(level.value, label=name, **how)
