@@ -122,6 +122,7 @@ class Numbers(Case):
             axes = figure_of("lines", lines).axes[0]
         labels = [t.get_text() for t in axes.get_legend().get_texts()]
         self.assertEqual(labels[2:], ["majority: 55.0", "bag of words: 120.0, above the axes", "none: 5.0, below the axes"])
+        self.assertEqual(len(set(map(str, paper.LEVELS))), 4, "as many levels as sparsegen has")
         self.assertTrue(50 < axes.get_ylim()[0] < 55 and axes.get_ylim()[1] < 85, axes.get_ylim())
 
     def test_dots_of_several_series_share_a_row(self):

@@ -95,7 +95,7 @@ class Comparisons(Scratch):
         band = next(x for x in content["levels"] if "band" in x)
         self.assertEqual(band["value"], dense)
         self.assertAlmostEqual(band["band"], 2 * (2 * 2 / 2 + 2 * 25) ** 0.5, 6)  # 2 seeds of variance 2; 100 examples, half of them right
-        for word in ("Shaded", "Model: 1x24x4, n = 32, fine-tuned on 64 examples, tested on 100 others; 2 seeds a point"):
+        for word in ("Shaded: 14.4 points around ", "over examples and seeds", "Model: 1x24x4, n = 32, fine-tuned on 64 examples, tested on 100 others; 2 seeds a point"):
             self.assertIn(word, content["note"])
 
     def test_a_mask_its_diagonal_and_a_random_one_share_a_row(self):

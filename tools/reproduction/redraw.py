@@ -32,6 +32,8 @@ def redraw(page, name):
         figures = drawing.Figures(c.s.folder / "figures", lambda text: print(text, file=sys.stderr))
         more = [kept["numbers"]] if kept.get("numbers") else []
         comparison.draw(c, {label: row["tasks"] for label, row in kept["rows"].items()}, figures, *more)
+        if figures.missing:
+            raise Fatal(3, f"{page} stays as it is: {figures.missing}")
         publish.replace(page, name, comparison.TITLE, figures)
 
 

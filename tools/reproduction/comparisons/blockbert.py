@@ -140,7 +140,7 @@ def note(c, gathered):
                       f"{1e3 * f['step_s']:.0f}", ratio(f["step_s"], d["step_s"]), f"{1e3 * f['pass_s']:.0f}", ratio(f["pass_s"], f["dense_s"]), f"{f['perplexity']:.2f}",
                       f"{100 * (f['perplexity'] / d['perplexity'] - 1):+.1f} %"])
     steps = ", ".join(f"n = {n}: {steps_for_perplexity(c, n)}" for n in c.s.lengths)
-    return (f"\n{TOKENS} tokens a step and a pass. Memory: `maskbert memory --measure`; attention keeps no n x n scores under any mask, dense included. Step: median of {rounds(c)} run{'s' * (rounds(c) > 1)} of {STEPS} steps, masks one after the other. Pass: "
+    return (f"\n{TOKENS} tokens a step and a pass. Memory: `maskbert memory --measure`; attention keeps no n x n scores under any mask, dense included. Step: median of {len(timed(c, c.s.lengths[0])['each']['dense'])} steps in runs of {STEPS} whose first is left out, masks one after the other. Pass: "
             f"`maskbert bench`, beside dense in the same process. Perplexity: of held-out masked words, after further steps under the mask from the same model ({steps}).\n\n"
             + table.markdown(lines) + memory_text(found) + "\nQuestion answering: questions with an answer, their texts joined with others to fill "
             f"{100 * long_text.FILLED:.0f} % of n.\n")

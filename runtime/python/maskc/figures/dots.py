@@ -47,14 +47,14 @@ def lanes(series):
 
 def draw_series(axes, k, series, at, shift):
     """A ring has the form of the first series of its colour."""
-    shown = [(v, y, (series[k].deviations or [None] * len(at))[r] or 0) for r, (v, y) in enumerate(zip(series[k].values, at)) if v is not None]
-    same = [i for i, s in enumerate(series) if s.colour is not None and s.colour == series[k].colour]
-    form = paper.marker(same[0] if same else 0) if series[k].ring else paper.marker(k)
-    series = series[k]
-    colour = paper.colour(k if series.colour is None else int(series.colour))
+    own = series[k]
+    shown = [(v, y, (own.deviations or [None] * len(at))[r] or 0) for r, (v, y) in enumerate(zip(own.values, at)) if v is not None]
+    same = [i for i, s in enumerate(series) if s.colour is not None and s.colour == own.colour]
+    form = paper.marker(same[0] if same else 0) if own.ring else paper.marker(k)
+    colour = paper.colour(k if own.colour is None else int(own.colour))
     return axes.errorbar([x[0] for x in shown], [x[1] - shift for x in shown], xerr=[x[2] for x in shown] if any(x[2] for x in shown) else None, color=colour,
-                         marker=form, markersize=6 if series.ring else 4, markerfacecolor="none" if series.ring else colour,
-                         linestyle="none", capsize=1.5, elinewidth=0.8, label=paper.name_of(series.name), zorder=3)
+                         marker=form, markersize=6 if own.ring else 4, markerfacecolor="none" if own.ring else colour,
+                         linestyle="none", capsize=1.5, elinewidth=0.8, label=paper.name_of(own.name), zorder=3)
 
 
 def draw_dots(d, columns):
