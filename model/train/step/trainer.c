@@ -60,6 +60,7 @@ static struct gradients_request make_request(struct trainer *t)
     return (struct gradients_request){
         .engine = t->engine,
         .state = t->state,
+        .seed = o->seed,
         .hidden_dropout = o->hidden_dropout,
         .attention_dropout = o->attention_dropout,
         .head_dropout = o->head_dropout,
@@ -86,11 +87,10 @@ static uint32_t samples_of(const struct trainer *t)
     return t->batch->batch.sequences / train_batch_group(&t->batch->batch);
 }
 
-static int run_all(struct trainer *t, uint64_t place, bool sums, struct batch_loss *loss,
-                   struct error *e)
+static int run_all(struct trainer *t, bool sums, struct batch_loss *loss, struct error *e)
 {
     struct gradients_request r = make_request(t);
-    const struct range all = {place, 0, samples_of(t)};
+    const struct range all = {0, samples_of(t)};
     set_weights(t, all, &r);
     return trainer_run_parts(t, &r, all, sums, loss, e);
 }
@@ -102,11 +102,11 @@ static int clear_gradient(const struct trainer *t, struct error *e)
 
 /* Alpha learns from the second half of the batch, weights from the first; both gradients are taken at the parameters at
    the start of the step (first order). The losses are means over each half, loss[0] over the second. */
-static int run_two_levels(struct trainer *t, uint64_t place, bool sums, struct batch_loss *loss,
+static int run_two_levels(struct trainer *t, bool sums, struct batch_loss *loss,
                           struct error *e)
 {
     const uint32_t all = samples_of(t), half = all - all / 2;
-    const struct range range[] = {{place, half, all}, {place, 0, half}};
+    const struct range range[] = {{half, all}, {0, half}};
     struct trained_bias fixed = t->learner->trained;
     fixed.gradient = NULL;
     for (int k = 0; k < 2; k++) {
@@ -120,6 +120,15 @@ static int run_two_levels(struct trainer *t, uint64_t place, bool sums, struct b
     return 0;
 }
 
+/* A sequence's dropout is a function of its sample's number, which is another in each epoch. */
+static void number_samples(struct trainer *t, uint64_t place)
+{
+    const struct train_batch *b = &t->batch->batch;
+    const uint32_t group = train_batch_group(b), each = t->data->count * group;
+    for (uint32_t k = 0; k < b->sequences; k++)
+        b->sample[k] += (uint32_t)((place + k / group) / t->data->count) * each;
+}
+
 static void make_batch(struct trainer *t, uint64_t place)
 {
     const struct batch_request r = {.options = &t->options->data_options,
@@ -128,6 +137,7 @@ static void make_batch(struct trainer *t, uint64_t place)
                                     .first = place % t->data->count,
                                     .count = t->options->batch};
     t->objective->batch(t->data, &r, t->batch);
+    number_samples(t, place);
     reserve(t);
 }
 
@@ -153,7 +163,7 @@ static int compute(struct trainer *t, const struct step_request *q, bool sums,
     if (r == 0 && t->learner)
         r = begin_mask(t->learner, q, mask, e);
     if (r == 0)
-        r = (two ? run_two_levels : run_all)(t, place, sums, loss, e);
+        r = (two ? run_two_levels : run_all)(t, sums, loss, e);
     return r;
 }
 

@@ -1,43 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "model/train/step/trainer_parts.h"
 
-/* Dropout's seed of an epoch: splitmix64. */
-static uint64_t epoch_seed(uint64_t seed, uint64_t epoch)
-{
-    uint64_t x = seed + (epoch + 1) * UINT64_C(0x9e3779b97f4a7c15);
-    x = (x ^ x >> 30) * UINT64_C(0xbf58476d1ce4e5b9);
-    x = (x ^ x >> 27) * UINT64_C(0x94d049bb133111eb);
-    return x ^ x >> 31;
-}
-
-/* Samples first .. end - 1 of the batch, all of one epoch. */
-static int run_part(struct trainer *t, struct gradients_request *r, uint32_t first,
-                    uint32_t end, struct batch_loss *loss, struct error *e)
+/* Adds the losses of a range, which may be empty, and its gradients to those of *r. */
+static int run_part(struct trainer *t, struct gradients_request *r, struct range of,
+                    struct batch_loss *loss, struct error *e)
 {
     const uint32_t group = train_batch_group(&t->batch->batch);
     struct train_batch part;
-    train_batch_slice(&t->batch->batch, first * group, (end - first) * group, &part, t->offsets,
-                      t->rows);
+    if (of.first == of.end)
+        return 0;
+    train_batch_slice(&t->batch->batch, of.first * group, (of.end - of.first) * group, &part,
+                      t->offsets, t->rows);
     r->batch = &part;
     return gradients_compute(r, t->workspace, loss, e);
-}
-
-/* A part that spans two epochs is two batches: a sample's dropout is another in each. watch: of the last batch. */
-static int run_samples(struct trainer *t, struct gradients_request *r, struct range of,
-                       const struct gradients_watch *watch, struct batch_loss *loss,
-                       struct error *e)
-{
-    for (uint32_t at = of.first; at < of.end;) {
-        const uint64_t epoch = (of.place + at) / t->data->count,
-                       left = (epoch + 1) * t->data->count - (of.place + at);
-        const uint32_t to = left < of.end - at ? at + (uint32_t)left : of.end;
-        r->seed = epoch_seed(t->options->seed, epoch);
-        r->watch = to == of.end ? watch : NULL;
-        if (run_part(t, r, at, to, loss, e) < 0)
-            return -1;
-        at = to;
-    }
-    return 0;
 }
 
 /* Shared by the parts of a range. */
@@ -83,9 +58,8 @@ static int left_layer(void *context, uint32_t layer, struct error *e)
 static struct range range_of_part(const struct trainer *t, const struct parts *p, uint32_t k)
 {
     const struct train_batch *b = &t->batch->batch;
-    return (struct range){.place = p->of.place,
-                          .first = train_batch_cut(b, p->of.first, p->of.end, k, p->all),
-                          .end = train_batch_cut(b, p->of.first, p->of.end, k + 1, p->all)};
+    return (struct range){train_batch_cut(b, p->of.first, p->of.end, k, p->all),
+                          train_batch_cut(b, p->of.first, p->of.end, k + 1, p->all)};
 }
 
 /* The parts of a group, added one after another to what a level has. */
@@ -106,8 +80,8 @@ static int run_group(struct trainer *t, const struct parts *p, uint32_t group, u
     }
     const uint32_t end = (group + 1) * p->of_group;
     for (uint32_t k = group * p->of_group; k < end; k++) {
-        const bool last = group == p->last && k + 1 == end;
-        if (run_samples(t, &r, range_of_part(t, p, k), last ? p->watch : NULL, loss, e) < 0)
+        r.watch = group == p->last && k + 1 == end ? p->watch : NULL;
+        if (run_part(t, &r, range_of_part(t, p, k), loss, e) < 0)
             return -1;
     }
     return 0;

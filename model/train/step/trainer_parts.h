@@ -3,9 +3,8 @@
 #pragma once
 #include "model/train/step/trainer.h"
 
-/* Samples of the batch, and where in the run's samples the batch begins. */
+/* Samples first .. end - 1 of the batch. */
 struct range {
-    uint64_t place;
     uint32_t first, end;
 };
 

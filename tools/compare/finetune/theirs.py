@@ -76,7 +76,16 @@ class Watch(transformers.TrainerCallback):
 
 
 class Ordered(transformers.Trainer):
-    """Examples as they come."""
+    """Examples as they come, and in each step maskbert's learning rate. The Trainer's own schedule is one step behind during the warm-up, where
+    it begins at 0."""
+
+    def create_scheduler(self, num_training_steps, optimizer=None):
+        warmup = self.args.warmup_steps
+
+        def share(done):
+            return min((done + 1) / max(warmup, 1), (num_training_steps - done) / max(num_training_steps - warmup, 1))
+        self.lr_scheduler = torch.optim.lr_scheduler.LambdaLR(optimizer or self.optimizer, share)
+        return self.lr_scheduler
 
     def _get_train_sampler(self, *_, **__):
         return torch.utils.data.SequentialSampler(self.train_dataset)

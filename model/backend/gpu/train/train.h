@@ -100,7 +100,7 @@ struct batch_key {
     const float *bias, *bias_gradient, *bias_part;
     const struct maskc_kernel *attention;
     uint64_t bias_form; /* bits: one for each layer; along diagonals */
-    uint64_t seed;      /* of dropout: one for an epoch */
+    uint64_t seed;      /* of dropout: one for a run */
     double hidden_dropout, attention_dropout;
     uint64_t sequences, tokens, longest, recompute, loss_only;
 };
