@@ -15,8 +15,8 @@ struct target {
     const char *machine; /* row of the machine table that plans assume by default ... */
     const char
         *matrix_machine;   /* ... and where its matrix unit does the work; null: it has none */
-    bool dots;             /* CPU: which is bf16 dot products of vectors, not tiles */
-    uint32_t block_rows;   /* where no matrix unit works: see family_shape() */
+    bool dots;             /* CPU: its matrix unit is bf16 dot products of vectors */
+    uint32_t block_rows;   /* of CPU kernels and cuda_simt: see family_shape() */
     uint32_t vector_bytes; /* CPU */
     uint32_t threads;      /* CUDA: of a block */
     uint32_t shared_bytes; /* CUDA: shared memory that a block may ask for */

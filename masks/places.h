@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Where a distinct pattern of a mask stands, in the words of the mask language: lists such as
+/* Layers and heads that have a distinct pattern of a mask, in the words of the mask language: lists such as
    "0-9,11". Titles in the terminal, lines of `show` and of .mask files are made from it. */
 #pragma once
 #include "masks/base/text.h"

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* CUDA without a matrix unit: f32, and tf32, which multiplies tiles on it from within the same kernels. */
+/* CUDA kernels of f32, which use no matrix unit, and of tf32, whose tiles are multiplied on it. */
 #include "gen/family/cuda.h"
 
 static bool applies(const struct target *t, const struct kernel_request *r,

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The table of lowerings, in the order in which labels join their names. A new lowering is a file and
+/* The table of lowerings, in the order in which plans join their names. A new lowering is a file and
    a row here. One with a kind of its own needs more: HACKING.md, How to add. */
 #include "gen/lowering/lowering.h"
 #include <stddef.h>

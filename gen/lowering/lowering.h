@@ -36,7 +36,7 @@ void draft_piece(struct draft *d, enum abi_piece_kind kind, uint64_t first, uint
 
 /* Counts over all pieces of one lowering in a plan of one mask. */
 struct visits {
-    uint64_t pieces, parts; /* parts: what a piece counts, lines or groups */
+    uint64_t pieces, parts; /* parts: what pieces count: tiles, lines, .. */
     uint64_t entries, area; /* computed, active or not; and with those that kernels leave out */
     uint64_t active;
     uint32_t step; /* of the items */

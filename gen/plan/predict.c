@@ -128,7 +128,7 @@ static double layer_seconds(const struct plan *p, enum machine_pass pass, uint32
 }
 
 /* Bytes of a bias, once a launch: its entries stay in cache from one sequence to the next. `share` is the part of n x n
-   that the plan visits. The whole gradient is cleared first: two more passes over its bytes. */
+   that the plan visits. The dQ pass first clears the whole gradient: two more passes over its bytes. */
 static double bias_bytes(const struct plan *p, enum machine_pass pass, double share)
 {
     double all = p->config.request.bias ? sizeof(float) * (double)p->heads * p->n * p->n : 0;
@@ -194,7 +194,7 @@ double plan_spread(const struct plan *p, enum machine_pass pass, uint32_t layer,
     return span(t, layer, batch, x.at_once) * x.time / (items * batch);
 }
 
-/* Seconds of a pass besides its work: launch, and waking threads. */
+/* Seconds of a launch besides its work, with those of waking threads. */
 static double launch_seconds(const struct plan *p, uint32_t workers)
 {
     bool many = p->machine->kind == TARGET_CPU && workers > 1;

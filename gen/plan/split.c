@@ -11,7 +11,7 @@ enum {
     LEAST_CLASS = 16,    /* rows of a class: with fewer nothing is shared */
     LEAST_ENTRIES = 6,   /* of a row in its class, on average */
     STANDS_OUT = 4,      /* times the entries of the middle row */
-    MOST_RUNS = 1 << 26, /* of both parts */
+    MOST_RUNS = 1 << 26, /* of both parts together */
 };
 
 /* Entries on the diagonals, over those that chance would put there. */

@@ -22,7 +22,7 @@ uint64_t memory_large_bytes(uint64_t bytes); /* the same, rounded up */
 /* *ret = a * b; false (and *ret untouched) where that does not fit. */
 bool size_multiply(size_t a, size_t b, size_t *ret);
 
-/* Makes space for one more element in a growing array: `ptr`, `count`, `capacity` are the usual three. */
+/* Adds an element to a growing array and gives its address: `ptr`, `count`, `capacity` are the usual three. */
 #define MEMORY_PUSH(ptr, count, capacity)                                              \
     ((ptr) = (count) < (capacity)                                                      \
                  ? (ptr)                                                               \

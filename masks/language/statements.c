@@ -203,7 +203,7 @@ static void cover(struct list *l, uint32_t count)
         *MEMORY_PUSH(l->span, l->n_spans, l->capacity) = (struct span){0, (int64_t)count - 1};
 }
 
-/* Which line each place takes; UINT32_MAX: none. */
+/* The last line for each place; UINT32_MAX: none. */
 static uint32_t *assign(struct reader *r, uint32_t layers, uint32_t heads)
 {
     uint32_t *taken = memory_new((size_t)layers * heads, sizeof *taken);

@@ -124,10 +124,11 @@ const struct arch *arch_find(const char *model_type);
 /* "bert or ..": what there is, for messages; a program's own are not said. */
 void arch_names(struct text *to);
 
-/* Null where it has no such class, or none with just these parts. */
+/* Null: there is no such class. */
 const struct arch_class *arch_class_find(const struct arch *a, const char *name);
 /* Appends the names of a's classes: "MPNetModel, .. or MPNetForQuestionAnswering". */
 void arch_class_names(const struct arch *a, struct text *to);
+/* The one with these parts, the pooler aside where it is shared; null: there is none. */
 const struct arch_class *arch_class_of(const struct arch *a, uint32_t parts);
 /* The one whose name ends so: "ForQuestionAnswering"; null: there is none. */
 const struct arch_class *arch_class_ending(const struct arch *a, const char *end);

@@ -101,6 +101,6 @@ struct backend {
 
 extern const struct backend backend_cpu, backend_cuda, backend_emulated;
 
-/* The backend of a device's name ("cuda:1"); null: the CPU's. Null with *e set: no such name, or
-   ERROR_UNAVAILABLE where this machine has no such device. */
+/* The backend of a device's name ("cuda:1"; null: the CPU's). Null with *e set: no such name, or
+   ERROR_UNAVAILABLE: no device of that kind. The ordinal is not checked. */
 const struct backend *backend_find(const char *device, int *ret_ordinal, struct error *e);

@@ -32,7 +32,7 @@ static int take_types(const json_t *json, struct model_config *c, struct error *
     return 0;
 }
 
-/* One kind's: its angle, and no other rotation than the plain one. */
+/* Reads a kind's rope_theta; only the default rope_type is accepted. */
 static int take_kind(const json_t *all, const char *kind, double *theta, struct error *e)
 {
     const json_t *own = json_object_get(all, kind);

@@ -17,8 +17,8 @@ struct text_check {
 /* Looks at the next line, without its newline. */
 void text_check_line(struct text_check *c, const char *line, size_t size);
 
-/* Refuses first bytes that are another format or mostly not text. For gzip and zstd the message ends with `unpack` and
-   the suffix; if it is null, with "text in UTF-8 is expected". */
+/* Refuses first bytes that are another format or mostly not text. The message expects `unpack` with the suffix for
+   gzip and zstd; text in UTF-8 for others, or if `unpack` is null. */
 int text_check_head(const char *name, const char *bytes, size_t size, const char *unpack,
                     struct error *e);
 /* Refuses lines that are mostly not text. */

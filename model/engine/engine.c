@@ -295,7 +295,7 @@ static int check_batch(const struct engine *g, const struct sequence *list, uint
                            n, INT32_MAX / 2);
 }
 
-/* Where sequences begin among the rows of the batch. */
+/* The request for a batch; notes in *w where its sequences begin. */
 static struct encode_request lay_out(const struct engine *g, const struct sequence *list,
                                      uint32_t n, struct engine_workspace *w)
 {

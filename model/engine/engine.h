@@ -73,7 +73,7 @@ int engine_reload_attention(struct engine *g, const char *folder,
 /* Target of attention's kernels, in the form that maskc_compile() accepts. */
 const char *engine_target(const struct engine *g);
 
-/* The kernel file that attention runs, kernel_size bytes; lives with the engine. */
+/* The kernel file that attention runs, *ret_size bytes; lives with the engine. */
 const uint8_t *engine_kernel(const struct engine *g, uint64_t *ret_size);
 
 /* One text or pair: the first `first_part` tokens have type 0, the rest type 1, or 0 where the architecture's tokenizers give
@@ -110,8 +110,8 @@ int engine_repack(struct engine *g, struct error *e);
 
 struct attention;
 struct mask;
-/* Compiles attention for m [layers or 1][heads or 1], which is not kept, of at most the model's positions. o: as the
-   engine was loaded with; its mask counts for nothing. Null with *e set. */
+/* Compiles attention for m [layers or 1][heads or 1], which is not kept, of at most its positions (relative ones: of as
+   many as now). o: as loaded; its mask is ignored. Null with *e set. */
 struct attention *engine_attention_new(const struct engine *g, const struct engine_options *o,
                                        const struct mask *m, struct error *e);
 void engine_attention_destroy(struct attention *a); /* null is fine */

@@ -52,9 +52,9 @@ struct op_linear graph_projection(const struct graph *p, uint32_t layer);
 struct op_close graph_attention_close(const struct graph *p, uint32_t layer);
 struct op_linear graph_inner(const struct graph *p, uint32_t layer);
 struct op_close graph_feed_close(const struct graph *p, uint32_t layer);
-/* Before a block, where norms come first. */
 /* The attention block's input is a norm's: not where norms come after, nor where a layer has none. */
 bool graph_attention_begins(const struct graph *p, uint32_t layer);
+/* Before a block, where norms come first. */
 struct op_norm graph_attention_norm(const struct graph *p, uint32_t layer);
 struct op_norm graph_feed_norm(const struct graph *p, uint32_t layer);
 struct op_norm graph_final_norm(const struct graph *p);

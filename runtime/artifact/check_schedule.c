@@ -42,7 +42,7 @@ static int check_work(const struct check *c)
     return r;
 }
 
-/* Split items of a head, which must come first; else UINT32_MAX. */
+/* Number of a head's split items; UINT32_MAX: another item precedes one. */
 static uint32_t count_partials(const struct check *c, struct abi_head h)
 {
     uint32_t leading = 0, all = 0;

@@ -71,7 +71,7 @@ static void the_workspace_is_what_the_record_says(void **state)
     }
 }
 
-/* 512 bytes a row, 96 rows, 3 heads: 227 sequences are packed in 32 MiB. */
+/* 512 bytes a row, 96 rows, 3 heads: two workers pack 7 sequences at once. */
 static void large_batches_go_in_slices(void **state)
 {
     (void)state;

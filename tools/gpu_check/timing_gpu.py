@@ -13,7 +13,8 @@ import time
 import types
 
 sys.dont_write_bytecode = True
-sys.path[0] = str(pathlib.Path(__file__).resolve().parents[1] / "compare")  # in place of this folder, whose names are common
+TOOLS = pathlib.Path(__file__).resolve().parents[1]
+sys.path[:1] = [str(TOOLS / "compare"), str(TOOLS)]  # in place of this folder, whose names are common
 OURS = "ours"
 REPEAT, LIMIT_S = 15, 4  # samples of each contender, seconds for those of a case
 WARM_S = 0.03  # of untimed calls: the contender before keeps the clocks of the GPU high

@@ -28,7 +28,7 @@ struct backend_state {
     struct gpu_stream beside; /* of other libraries, once beside_open: runs during a pass */
     bool beside_open;
     struct gpu_optimizer *optimizer; /* null: before the first step */
-    bool records;    /* passes of training may be recorded, as of the last one's request */
+    bool records;    /* the driver and the last pass's request allow recordings */
     char *no_graphs; /* why training is not recorded any more; null: it may be */
 };
 

@@ -119,7 +119,7 @@ static int check_file(const char *path, struct error *e)
                            "--rendezvous %s: a file with other contents is there", path);
 }
 
-/* Never by way of a link, or into a file that is there. */
+/* Removes what is there first; never follows a link. */
 static bool write_part(const char *path, const struct tcp_address *a)
 {
     unlink(path);

@@ -7,7 +7,7 @@
 enum { SIGMA_CAPITAL = 0x3a3, SIGMA_SMALL = 0x3c3, SIGMA_FINAL = 0x3c2 };
 
 /* The lower case of the sigma at `at` in text[from, to). It is the final one if a cased letter precedes it in its word and
-   none follows it; case-ignorable points do not count. `flags` as in struct unicode, or null: plain str.lower(), where no
-   point is dropped and none separates words. */
+   none follows it; case-ignorable points do not count. `flags` as in struct unicode, or null: plain str.lower(), by
+   the Unicode properties of the points alone. */
 uint32_t sigma_lower(const char *text, uint32_t from, uint32_t to, uint32_t at,
                      const uint8_t *flags);

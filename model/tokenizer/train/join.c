@@ -149,7 +149,7 @@ static void join_word(struct joiner *t, uint32_t word, uint32_t a, uint32_t b, u
 static void join_pair(struct joiner *t, uint32_t pair)
 {
     const struct pair p =
-        t->pair[pair]; /* the list of words moves out of a pair that is finished */
+        t->pair[pair]; /* a copy that owns the words: join_word() changes t->pair */
     struct counts offered = {0};
     uint32_t joined = join_texts(t->symbols, p.a, p.b);
     t->pair[pair].word = NULL;

@@ -10,7 +10,7 @@
 struct alpha_shape {
     enum learn_kind kind;
     uint32_t layers, heads, n; /* layers: 1 where all share the mask */
-    bool per_layer;            /* layers stand in front, be it one */
+    bool per_layer;            /* the first dimension is layers, even if 1 */
     bool distances;            /* a unit is a distance, else an entry */
     bool border;    /* distances of the interior; the first and last row and column are on */
     bool pairs;     /* two logits a unit */

@@ -3,6 +3,6 @@
 #pragma once
 #include "model/train/run/run_setup.h"
 
-/* Opens r->data and, where the run evaluates, r->held_out. model: the folder whose config.json and tokenizer they are read
-   with. */
+/* Opens r->data and, where the run evaluates, r->held_out, and sets the options that depend on them. model: the folder of
+   config.json and the tokenizer. */
 int run_data_open(struct run *r, const char *model, struct error *e);

@@ -3,9 +3,9 @@
 #pragma once
 #include "model/train/run/run_setup.h"
 
-/* A state of a run that has: its kernels are those of the mask in the run's folder. */
+/* True if the mask was fixed by then: the kernels are those of the mask in the run's folder. */
 bool run_has_settled(const struct run *r, const struct snapshot *s);
-/* The last step that learns: what the temperature's way ends with. */
+/* The last step that learns the mask: there the temperature is tau_end. */
 uint64_t run_learning_steps(const struct run *r);
 /* Before each step: fixes the mask where it is time. */
 int run_settle(struct run *r, struct error *e);

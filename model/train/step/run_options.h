@@ -50,7 +50,7 @@ struct run_options {
     bool no_graphs;                /* a GPU is given each launch */
     bool zero;                     /* ranks share the moments: model/train/step/shards.h */
     bool nccl_alone;               /* of one rank: its sums go through NCCL nevertheless */
-    bool launched;                 /* by a launcher of ranks, be it one */
+    bool launched;                 /* by a launcher of ranks, even of one */
     const char *device;            /* null: the CPU */
     const struct backend *backend; /* engine_options.backend */
 };

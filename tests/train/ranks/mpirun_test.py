@@ -20,7 +20,7 @@ sys.dont_write_bytecode = True
 ROOT = pathlib.Path(__file__).resolve().parents[3]
 sys.path[:0] = [str(ROOT / "tests/train"), str(ROOT / "tests/train/objective")]
 import finetune_toy  # noqa: E402
-from pretrain_toy import Toy, children_seconds, run_tests, same  # noqa: E402
+from pretrain_toy import Toy, alive, children_seconds, run_tests, same  # noqa: E402
 
 MPIRUN = ["mpirun", "--oversubscribe", "--bind-to", "none", *(["--allow-run-as-root"] if os.getuid() == 0 else [])]
 # Started as each rank: writes its process number to a file, and gives one rank more options, other templates or a file size limit.
@@ -73,6 +73,8 @@ class RankToy(Toy):
         said = [x for x in err.splitlines() if x.startswith("maskbert: ") and not any(w in x for w in ("tokens/s", "unigram entropy", "held-out"))]
         assert len(said) == 1 and says in said[0], err
         pids = [int(p.read_text()) for p in self.work.glob("pid.*")]
+        while any(alive(p) for p in pids) and time.time() - begin < SECONDS:  # on a busy machine mpirun ends before its processes
+            time.sleep(0.01)
         assert len(pids) > 1 and not any(alive(p) for p in pids), pids
         self.forget()
 
@@ -93,14 +95,6 @@ class RankToy(Toy):
             for child in children:
                 assert child.poll() is None, (child.returncode, child.stderr.read())
             time.sleep(0.01)
-
-
-def alive(pid):
-    try:
-        with open(f"/proc/{pid}/stat", encoding="ascii") as f:
-            return f.read().rsplit(")", 1)[1].split()[0] != "Z"
-    except OSError:
-        return False
 
 
 def evaluations(toy, run):

@@ -10,8 +10,8 @@
 json_t *result_gaps(const struct engine *g, const struct task_batches *b,
                     const struct task_gaps *gaps, uint32_t text);
 
-/* Labels of a text by the classifier, in the form of its kind; the caller gives the choices. New
-   reference. */
+/* A text's labels by the classifier, in the form of its kind, except for choices (by the caller).
+   New reference. */
 json_t *result_labels(const struct engine *g, const struct task_batches *b,
                       const struct task_labels *l, uint32_t text);
 

@@ -6,7 +6,7 @@
 
 struct ranks {
     const struct comm *comm;
-    bool launched;   /* by a launcher of ranks, be it one */
+    bool launched;   /* by a launcher of ranks, even of one */
     bool nccl_alone; /* one rank that has a rendezvous: NCCL is to sum nevertheless */
     char device[16]; /* "cuda:N", this rank's own; "": as the command gives it */
     bool ended;      /* mpirun has run the command, and ended with this code */

@@ -5,7 +5,7 @@
 #include <stddef.h>
 
 /* Signals that end a run are blocked in all its threads and asked for between steps. A handler would not do: while
-   oneDNN multiplies f32 matrices (gemm:jit), rsp points into its work area, and the kernel writes a handler's frame below
+   oneDNN multiplies f32 matrices (gemm:jit), rsp points into its work area, and Linux writes a handler's frame below
    rsp, over what lies there on the heap. A file that may not grow fails as a full disk does. A reader of the progress that
    goes away ends no run. */
 void run_hold_signals(void)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Arrays that maskc run writes: f32, in the shape of those it was given. */
+/* Arrays that maskc run writes, f32; tensors have the shapes of their inputs. */
 #include "masks/base/memory.h"
 #include "masks/base/text.h"
 #include "tools/maskc/run/run.h"
