@@ -6,6 +6,7 @@ the end of the budget, and its tables. Closes with cmocka's lines, so that tools
 import json
 import os
 import pathlib
+import subprocess
 import sys
 import tempfile
 import unittest
@@ -183,6 +184,16 @@ class TableTest(unittest.TestCase):
         for more, ok in (({}, True), ({"graph": False}, False), ({"verdict": "wrong"}, False)):
             self.assertEqual(timing.result_of([self.row("ours", "star", 1, **more)], {})["ok"], ok)
             self.assertTrue(timing.result_of([self.row("sdpa-flash", "dense", 1, **more)], {})["ok"])
+
+    def test_its_modules_are_found(self):
+        """As the process that measures finds them, without torch."""
+        code = ("import runpy, sys, unittest.mock as m\n"
+                "sys.modules.update({name: m.MagicMock() for name in ('torch', 'torch.nn', 'torch.nn.functional', 'numpy')})\n"
+                "runpy.run_path(sys.argv[1])\n"
+                "import peers_clock, peers_compare, peers_contenders, peers_plan, peers_reference\n")
+        path = pathlib.Path(work.__file__).with_name("timing_gpu.py")
+        made = subprocess.run([sys.executable, "-c", code, path], cwd=path.parent, capture_output=True, text=True, check=False)
+        self.assertEqual((made.returncode, made.stderr), (0, ""))
 
 
 if __name__ == "__main__":
