@@ -218,13 +218,13 @@ struct abi_args {
     float *delta; /* [batch][heads][delta_rows]: per query, sum over keys of P dP (softmax) or the mean of dP
                      over the support (sparsegen); written by dq, read by dkv */
     u64 delta_rows;
-    u8 *pack;     /* per (sequence of the slice, head): packed operands; or null. Behind partial_at, where the
-                     plan has split items: partial sums of delta_rows rows and of `partial_slots` slots */
+    u8 *pack;     /* per (sequence of the slice, head): packed operands; or null. From byte partial_at on, if
+                     the plan has split items: partial sums of delta_rows rows and of `partial_slots` slots */
     u64 pack_stride, partial_at, partial_slots;
     u8 *scratch;  /* per worker (thread or block) */
     u64 scratch_stride;
     const u32 *samples; /* [batch]: whose draws of dropout a sequence has; or null: its position in the batch */
-#if !defined ABI_BY_VALUE || GROUPED || RECTANGULAR /* CUDA kernels receive it by value: others end here */
+#if !defined ABI_BY_VALUE || GROUPED || RECTANGULAR /* CUDA, by value: in all other kernels it ends here */
     /* K and V with a shape of their own. GROUPED kernels: `group` query heads share a key head,
        which has heads key_head * group .. + group - 1. In the backward pass d_k and d_v are then
        scratch: dK and dV of each query head, floats in every dtype. sum_k and sum_v are written

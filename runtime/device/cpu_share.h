@@ -81,7 +81,7 @@ static inline void begin_at_start(const struct device_launch *l, u32 b, struct a
 
 enum { MOST_HEADS = 256, MOST_OWNERS = 64 };
 
-/* The heads by falling cost over all phases. */
+/* Key heads; `order`: by falling cost over all phases. */
 struct heads {
     u32 order[MOST_HEADS];
     u64 cost[MOST_HEADS]; /* of head h, by the plan */

@@ -28,7 +28,7 @@ static uint32_t operand_place(uint64_t d, uint32_t x, uint32_t k, bool transpose
     return linear ^ ((linear >> 7 & 7) << 4);
 }
 
-/* Calls of f for each 16 bytes of an operand of `rows` rows and 16 elements of k; the first complaint ends them. */
+/* Calls f for each 16 bytes of an operand of `rows` rows and 16 elements of k, until one complains. f's row: k if transposed. */
 typedef const char *piece_fn(uint32_t at, void *context, uint32_t row);
 
 static const char *each_piece(uint64_t d, uint32_t rows, bool transposed, piece_fn *f,

@@ -35,7 +35,7 @@ enum {
 
 /* ---- scratch ---- */
 
-/* Gathered columns that a matrix unit's kernel keeps: whose they are; both operands as panels and as pairs. */
+/* Gathered columns that a matrix unit's kernel keeps: their header; both operands as panels and as pairs. */
 #define CPU_GATHERED_BYTES(width, depth) (192 + 4 * CPU_BLOCK_ROWS * ((depth) + (width)))
 
 /* A row block: two operands, two sums and the numbers of its rows; gathered columns; for a matrix unit both

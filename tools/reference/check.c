@@ -8,7 +8,7 @@
 
 static const double tolerance_f32 = 1e-5;
 
-/* Half a unit in the last place: below this an output cannot be rounded. */
+/* Half a unit in the last place of a mantissa near 2: the least tolerance. */
 static double half_unit(enum abi_dtype dtype)
 {
     return dtype == ABI_BF16 ? 0x1p-9 : 0x1p-12; /* f16 and tf32 have 11 bits */

@@ -85,7 +85,7 @@ static struct scored fused_qk(const struct row_block *t, const struct column_til
 
 /* ---- p ---- */
 
-/* Data of the rows: the tile's words (tile_words()), those of dropout or null, the offsets subtracted from scores
+/* Data of the rows: the tile's words (tile_words()) and dropout's, each or null, the offsets subtracted from scores
    (fused_bases), and the sums of P. */
 struct fused_terms {
     const u32 *word, *keep;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The copying warp. It alone reads the lists, and runs ahead of the warpgroups:
+/* The copying warp. It alone reads groups and steps, and runs ahead of the warpgroups:
 
        for each work of the block:
            copy_rows                 the row operands of the group, and what is known about its item

@@ -101,7 +101,7 @@ DEVICE void issue_scores(struct forward *f, struct warpgroup *g, struct scores *
     wgmma_commit();
 }
 
-/* Issues O = O + P V of the last step. */
+/* Issues O = O + P V of the step at f->last. */
 DEVICE void issue_values(struct forward *f, struct warpgroup *g)
 {
     if (DROPOUT) /* await_columns() would spill */

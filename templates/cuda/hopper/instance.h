@@ -33,7 +33,7 @@ struct copier {
 
 /* Place in the steps of a group. */
 struct step_walk {
-    u32 step, end; /* the next step */
+    u32 step, end; /* the next step; behind the last */
     u32 left;      /* repetitions of the current one */
     u32 word;      /* lane l: word l of the current one, its columns those of this repetition */
     u32 ahead;     /* lane l: word l of the next one */

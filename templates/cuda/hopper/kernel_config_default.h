@@ -37,10 +37,10 @@ enum {
     KEY_WAIT_SUMS = 1,
     KEY_THREADS = 384,
     MERGE_THREADS = 128, /* a position of the head each */
-    CUT_ROWS = 0,        /* 1: global rows are cut into parts, which a launch after merges */
+    CUT_ROWS = 0,        /* 1: global rows are cut into parts, which a later phase merges */
     BACKWARD = 1,
     THREADS = 128,        /* of attention_key_heads */
-    SHARED_BYTES = 26240, /* of attention_key_heads */
+    SHARED_BYTES = 26240, /* only cuda_simt reads it */
     BIAS = 0,
     HEAD_DIM = 64,
     BLOCK_ROWS = 64,

@@ -163,7 +163,7 @@ enum {
     MODE_NOTHING = 0,
     MODE_WHOLE = 1, /* every row sees every column of every slot */
     MODE_SOME =
-        2, /* with bits for the slots that have something, and for those under a pattern: */
+        2, /* plus bits of slots that have something, and of those under a pattern, from bit: */
     MODE_SLOTS = 8,
     MODE_PATTERNS = 16,
     MODE_LAST = 4,  /* and no step of the item follows */

@@ -56,7 +56,7 @@ DEVICE half_t *p_smem_map(const struct resident_head *head, u32 row_block)
 /* Bytes from the start of p_smem to the lane's first pair at a column tile. */
 DEVICE u32 p_smem_place(u32 row0, const struct resident_tile *t)
 {
-    /* with an odd number of steps registers are few: the address is computed for each use */
+    /* with 1, 3 or 5 steps registers are few: the address is computed for each use */
     u32 row = RESIDENT_STEPS % 2 && RESIDENT_STEPS < 7 ? opt_barrier(row0) : row0;
     return one_value(4 * quad_lane() +
                      2 * resident_place(row, resident_row(), t->col0 / 8, P_SMEM_CHUNKS));

@@ -7,10 +7,10 @@
 #include "cuda/simt/work_item.h"
 
 struct column_tile {
-    u32 is_tile;    /* 1: slot s is column `column` + s; 0: lines */
+    u32 is_tile;    /* 1: a tile; 0: lines */
     u32 bits;       /* bit s: the thread's row sees slot s */
     u32 begin, end; /* slots that count */
-    i32 column;     /* tile without `columns`: column of slot 0, a multiple of 32 */
+    i32 column;     /* of slot 0: in a tile a multiple of 32; unused with `columns` */
     i32 stored;     /* score column in the scratch of slot 0 (of slot `begin`, at least 0) */
     const u32 *columns; /* tile: of slot 0, 1, ...; null: column, column + 1, ... */
     const struct abi_line

@@ -43,7 +43,7 @@ struct scores {
     struct frag_c at[FRAGMENTS];
 };
 
-/* Sums over the head: one row tile, two fragments for each step. */
+/* O or a gradient: one row tile, two fragments for each step. */
 struct sums {
     struct frag_c at[2 * STEPS];
 };
