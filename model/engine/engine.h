@@ -110,8 +110,8 @@ int engine_repack(struct engine *g, struct error *e);
 
 struct attention;
 struct mask;
-/* Compiles attention for m [layers or 1][heads or 1], which is not kept, of at most its positions (relative ones: of as
-   many as now). o: as loaded; its mask is ignored. Null with *e set. */
+/* Compiles attention for m [layers or 1][heads or 1], which is not kept, of at most g's positions (relative: as many as
+   now). o: as loaded; its mask is ignored. Null with *e set. */
 struct attention *engine_attention_new(const struct engine *g, const struct engine_options *o,
                                        const struct mask *m, struct error *e);
 void engine_attention_destroy(struct attention *a); /* null is fine */

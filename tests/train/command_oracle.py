@@ -128,7 +128,7 @@ def main(maskbert, maskc):
         toy = Toy(maskbert, maskc, work)
         check_gradients(toy, "plain", "--dropout", 0)
         check_gradients(toy, "parts", "--dropout", 0, "--accumulate", 4)
-        toy.case.seed, toy.case.hidden, toy.case.attention = 5, 0.1, 0.2
+        toy.case.seed, toy.case.hidden, toy.case.attention = oracle.layer_seed(5, 0), 0.1, 0.2
         check_gradients(toy, "dropout", "--dropout", 0.1, "--attention-dropout", 0.2, "--seed", 5, "--accumulate", 3)
         toy.case.hidden = toy.case.attention = 0
         check_steps(toy, "adamw")

@@ -126,7 +126,9 @@ def epochs(toy):
     """Batches that span several epochs."""
     toy.ok("prep", "text.txt", "--vocab", "model", "--length", 32, "--pairing", "full", "-o", "few")
     command = ["pretrain", "model", "--data", "few", "--batch", 100, "--steps", 3]
-    toy.ok(*command, "-o", "whole")
+    toy.ok(*command, "-o", "whole", "--save-gradients", "batch")
+    assert len(set(toy.tensor("batch", "batch.samples"))) == 100, "a sample has one number in two epochs"
+    (toy.work / "batch").unlink()
     toy.ok(*command, "-o", "parts", "--accumulate", 7)
     assert all(abs(a[0] - b[0]) <= 1e-6 * a[0] for a, b in zip(toy.losses("whole").values(), toy.losses("parts").values()))
     toy.remove("few", "whole", "parts")

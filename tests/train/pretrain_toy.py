@@ -87,6 +87,13 @@ class Toy:
         return [data[8 + size + begin:8 + size + end] for begin, end in
                 (header[n]["data_offsets"] for n in ("value", "first_moment", "second_moment"))]
 
+    def tensor(self, path, name):
+        """Integers (I64) of a tensor."""
+        data = (self.work / path).read_bytes()
+        size = struct.unpack("<Q", data[:8])[0]
+        begin, end = json.loads(data[8:8 + size])[name]["data_offsets"]
+        return struct.unpack(f"<{(end - begin) // 8}q", data[8 + size + begin:8 + size + end])
+
     def remove(self, *runs):
         for run in runs:
             shutil.rmtree(self.work / run)

@@ -60,7 +60,7 @@ static struct gradients_request make_request(struct trainer *t)
     return (struct gradients_request){
         .engine = t->engine,
         .state = t->state,
-        .seed = o->seed,
+        .seed = gradients_attention_seed(o->seed, 0), /* another key than the data's draws */
         .hidden_dropout = o->hidden_dropout,
         .attention_dropout = o->attention_dropout,
         .head_dropout = o->head_dropout,
