@@ -124,7 +124,7 @@ def parts(toy):
 
 def epochs(toy):
     """Batches that span several epochs."""
-    toy.ok("prep", "text.txt", "--vocab", "model", "--length", 32, "--pairing", "full", "-o", "few")
+    toy.ok("prep", "text.txt", "--vocab", "model", "--length", 32, "--pairing", "full", "--dupe", 1, "-o", "few")
     command = ["pretrain", "model", "--data", "few", "--batch", 100, "--steps", 3]
     toy.ok(*command, "-o", "whole", "--save-gradients", "batch")
     assert len(set(toy.tensor("batch", "batch.samples"))) == 100, "a sample has one number in two epochs"
