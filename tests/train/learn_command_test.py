@@ -103,7 +103,7 @@ def evaluates(toy):
             for name in ("loss", "mlm", "nsp"):
                 assert abs(compiled[name] - bias[name]) <= 1e-5 * bias[name], (kind, more, name, compiled, bias)
         dense = json.loads(toy.ok("eval", "run", "--data", "data", "--json", "--mask", "dense").stdout)
-        assert abs(dense["loss"] - bias["loss"]) > 1e-4 * bias["loss"], "the mask makes no difference"  # ten times what is allowed above
+        assert abs(dense["loss"] - bias["loss"]) > 1e-3 * bias["loss"], "the mask makes no difference"
         toy.remove("run")
         os.remove(toy.work / "dam.npy")
     toy.remove("strong")

@@ -81,18 +81,7 @@ class Toy:
 
     def moments(self, run):
         """Parameters and moments of the newest state: all but the times, and the name that the kernel has for its mask."""
-        data = self.states(run)[-1].read_bytes()
-        size = struct.unpack("<Q", data[:8])[0]
-        header = json.loads(data[8:8 + size])
-        return [data[8 + size + begin:8 + size + end] for begin, end in
-                (header[n]["data_offsets"] for n in ("value", "first_moment", "second_moment"))]
-
-    def tensor(self, path, name):
-        """Integers (I64) of a tensor."""
-        data = (self.work / path).read_bytes()
-        size = struct.unpack("<Q", data[:8])[0]
-        begin, end = json.loads(data[8:8 + size])[name]["data_offsets"]
-        return struct.unpack(f"<{(end - begin) // 8}q", data[8 + size + begin:8 + size + end])
+        return tensors(self.states(run)[-1], "value", "first_moment", "second_moment")
 
     def remove(self, *runs):
         for run in runs:
@@ -120,6 +109,14 @@ def follows_the_clock(log, seconds, peak, warmup=0.01):
         assert min(between) - 2e-4 * peak <= x["lr"] <= highest + 2e-4 * peak, (x, between)
         assert begin < seconds, x
         begin = x["elapsed_s"]
+
+
+def tensors(path, *names):
+    """The bytes of each of these tensors of a safetensors file."""
+    data = path.read_bytes()
+    size = struct.unpack("<Q", data[:8])[0]
+    header = json.loads(data[8:8 + size])
+    return [data[8 + size + begin:8 + size + end] for begin, end in (header[n]["data_offsets"] for n in names)]
 
 
 def alive(pid):

@@ -266,5 +266,5 @@ if __name__ == "__main__":
             test(toy)
         return run
 
-    tests = {t.__name__: in_work(t) for t in ((every_task, refuses) if FEW else (every_task, windows, same_bits, several_runs, refuses, odd_files))}
+    tests = {t.__name__: in_work(t) for t in ((every_task, refuses, odd_files) if FEW else (every_task, windows, same_bits, several_runs, refuses, odd_files))}
     sys.exit(pretrain_toy.run_tests(TaskToy, MASKBERT, tests, ["trained", "odd", "flat", *finetune_toy.TASKS]))

@@ -134,7 +134,7 @@ static void buckets_are_complete(void **unused)
 {
     (void)unused;
     check(1, RECOMPUTE_NONE, &nothing);
-    check(12, RECOMPUTE_LAYER, &nothing);
+    check(16, RECOMPUTE_LAYER, &nothing);
 }
 
 static void so_are_those_beside_learned_masks(void **unused)
