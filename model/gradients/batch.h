@@ -52,9 +52,9 @@ struct train_batch {
     uint32_t sequences, tokens;
     struct sequence *list; /* [sequences] */
     int32_t *offsets; /* [sequences + 1]: rows of sequence s are offsets[s] .. offsets[s+1] */
-    uint32_t *sample; /* [sequences]: with the seed, these decide each sequence's dropout, wherever
-                         it stands in the batch. The objective sets its index in the data; the
-                         trainer adds epoch * sequences of the data, modulo 2^32 */
+    /* [sequences]: with the seed, these decide each sequence's dropout, wherever it stands in the batch. The objective
+       sets its index in the data; the trainer adds epoch * sequences of the data, modulo 2^32 */
+    uint32_t *sample;
     uint32_t targets;
     struct train_target target[TARGETS_MOST];
     uint32_t group; /* sequences of a sample, which no part of a batch divides; 0 counts as 1 */
