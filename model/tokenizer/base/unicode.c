@@ -43,9 +43,11 @@ static void flag(struct unicode *u, const struct point_range *range, size_t coun
 
 static void flag_lowered(struct unicode *u)
 {
-    uint32_t lower[UNICODE_MAX_LOWER];
     for (uint32_t p = 0; p < SIMPLE_FROM; p++)
-        if (unicode_lower(p, lower) > 1 || lower[0] != p)
+        if (utf8proc_tolower((utf8proc_int32_t)p) != (utf8proc_int32_t)p)
+            u->flags[p] |= POINT_LOWERED;
+    for (size_t k = 0; k < COUNT(new_lower); k++)
+        for (uint32_t p = new_lower[k].first; p <= new_lower[k].last; p++)
             u->flags[p] |= POINT_LOWERED;
 }
 
