@@ -1,19 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Tokens first, then, from the files that were just written, samples; in a folder beside the one that is asked for,
-   which then gets its name. */
+/* Tokens first, then, from the files that were just written, samples. */
 #include "model/data/prepare.h"
+#include "masks/base/folder.h"
 #include "masks/base/memory.h"
-#include "masks/base/text.h"
 #include "model/data/collect.h"
 #include "model/data/pairs.h"
-#include <dirent.h>
-#include <errno.h>
 #include <omp.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
-#include <unistd.h>
 
 enum { RUNS = 64, RUN_DOCUMENTS = 64 };
 
@@ -195,53 +191,19 @@ static int prepare_into(const struct prepare_options *o, const char *folder,
     return r;
 }
 
-static void remove_folder(const char *folder)
-{
-    DIR *d = opendir(folder);
-    const struct dirent *entry;
-    while (d && (entry = readdir(d)))
-        if (entry->d_name[0] != '.')
-            unlinkat(dirfd(d), entry->d_name, 0);
-    if (d)
-        closedir(d);
-    rmdir(folder);
-}
-
-/* The folder gets the rights that mkdir would give it; mkdtemp gives fewer. */
-static int give_name(const char *aside, const char *folder, struct error *e)
-{
-    mode_t mask = umask(0);
-    umask(mask);
-    if (chmod(aside, 0777 & ~mask) < 0 || rename(aside, folder) < 0)
-        return error_set(e, ERROR_UNAVAILABLE, "%s: cannot be written: %s", folder,
-                         strerror(errno));
-    return 0;
-}
-
 int data_prepare(const struct prepare_options *o, struct prepare_stats *ret, struct error *e)
 {
-    struct text aside = {0};
+    struct folder folder;
     struct stat status;
     struct prepare_stats stats = {0};
     if (lstat(o->folder, &status) == 0)
         return error_set(e, ERROR_INPUT, "%s: is there already; a new name is expected",
                          o->folder);
-    size_t size = strlen(o->folder);
-    while (size > 1 && o->folder[size - 1] == '/')
-        size--;
-    text_add(&aside, "%.*s.XXXXXX", (int)size, o->folder);
-    if (!mkdtemp(aside.bytes)) {
-        error_set(e, ERROR_INPUT, "%s: cannot be made: %s", o->folder, strerror(errno));
-        text_finish(&aside);
-        return -1;
-    }
-    int r = prepare_into(o, aside.bytes, &stats, e);
+    int r = folder_begin(o->folder, &folder, e);
     if (r == 0)
-        r = give_name(aside.bytes, o->folder, e);
-    if (r < 0)
-        remove_folder(aside.bytes);
-    else
+        r = prepare_into(o, folder.aside, &stats, e);
+    r = folder_end(&folder, r, e);
+    if (r == 0)
         *ret = stats;
-    text_finish(&aside);
     return r;
 }

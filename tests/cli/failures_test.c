@@ -15,6 +15,7 @@ struct bad {
     const char *prefix;
 };
 
+#define FULL_DISK   "ulimit -f 8; trap '' XFSZ;"
 #define NO_COMPILER "PATH=/proc/nonexistent MASKC_CC= XDG_CACHE_HOME=/proc/nonexistent/cache"
 /* clang-format off */
 static const struct bad bad[] = {
@@ -138,6 +139,7 @@ static const struct bad bad[] = {
     /* this machine cannot */
     {"verify good.mkb", 3, "MASKC_MAX_CPU is x86-64-v2", "MASKC_MAX_CPU=x86-64-v2"},
     {"compile star -n 24 -o x.mkb", 3, "install", NO_COMPILER},
+    {"emit star -n 24 -o new/folder", 3, "new/folder/cpu/attention.c: cannot be written: File too large", FULL_DISK},
     {"compile star -n 24 --target sm_80 -o x.mkb", 3, "NVRTC", "MASKC_NVRTC=/proc/nonexistent XDG_CACHE_HOME=/proc/nonexistent/cache"},
 };
 /* clang-format on */

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* file_write replaces files whole, and leaves alone what is no file: a link stays a link, a pipe gets the bytes, a
-   directory or a full device is an error. */
+   directory or a full device is an error. A folder's files appear together or not at all. */
 #include "masks/base/file.h"
+#include "masks/base/folder.h"
 #include "tests/support/test.h"
 #include <stdio.h>
 #include <stdlib.h>
@@ -14,6 +15,8 @@ static void enter_folder(void)
     char folder[] = "/tmp/maskc-file-test-XXXXXX";
     assert_non_null(mkdtemp(folder));
     assert_int_equal(chdir(folder), 0);
+    assert_int_equal(mkdir("work", 0700), 0);
+    assert_int_equal(chdir("work"), 0);
 }
 
 static void must_hold(const char *path, const char *text)
@@ -79,10 +82,73 @@ static void test_device_and_folder(void **state)
     assert_int_equal(e.kind, ERROR_INPUT);
 }
 
+/* Writes inner/new and both; succeeds if `result` is 0. */
+static int write_folder(const char *path, int result, struct error *e)
+{
+    struct folder f;
+    char name[128];
+    if (folder_begin(path, &f, e) < 0)
+        return -1;
+    snprintf(name, sizeof name, "%s/inner", f.aside);
+    assert_int_equal(mkdir(name, 0700), 0);
+    snprintf(name, sizeof name, "%s/inner/new", f.aside);
+    write_text(name, "new");
+    snprintf(name, sizeof name, "%s/both", f.aside);
+    write_text(name, "new");
+    if (result < 0)
+        error_set(e, ERROR_UNAVAILABLE, "%s: cannot be written", name);
+    return folder_end(&f, result, e);
+}
+
+static void must_list(const char *files)
+{
+    assert_int_equal(
+        system("find . -mindepth 1 ! -type d -o -empty | sort | tr '\\n' ' ' >../listing"), 0);
+    must_hold("../listing", files);
+}
+
+static void test_new_folder(void **state)
+{
+    struct error e = {0};
+    struct stat s;
+    (void)state;
+    enter_folder();
+    umask(027);
+    assert_int_equal(write_folder("a/b/c//", -1, &e), -1);
+    assert_string_equal(e.text, "a/b/c/both: cannot be written");
+    must_list("");
+    assert_int_equal(write_folder("a/b/c//", 0, &e), 0);
+    must_list("./a/b/c/both ./a/b/c/inner/new ");
+    assert_int_equal(stat("a/b/c", &s), 0);
+    assert_int_equal(s.st_mode & 0777, 0750);
+}
+
+static void test_folder_that_exists(void **state)
+{
+    struct error e = {0};
+    (void)state;
+    enter_folder();
+    assert_int_equal(system("mkdir -p old/inner; ln -s old link"), 0);
+    write_text("old/both", "old");
+    write_text("old/inner/stays", "old");
+    assert_int_equal(write_folder("link", -1, &e), -1);
+    assert_string_equal(e.text, "link/both: cannot be written");
+    must_hold("old/both", "old");
+    must_list("./link ./old/both ./old/inner/stays ");
+    assert_int_equal(write_folder("link", 0, &e), 0);
+    must_hold("old/both", "new");
+    must_list("./link ./old/both ./old/inner/new ./old/inner/stays ");
+    assert_int_equal(write_folder("old/both", 0, &e), -1);
+    assert_string_equal(e.text, "old/both: not a directory");
+    assert_int_equal(e.kind, ERROR_INPUT);
+    must_hold("old/both", "new");
+}
+
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(test_files),
-                                       cmocka_unit_test(test_pipe),
-                                       cmocka_unit_test(test_device_and_folder)};
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_files), cmocka_unit_test(test_pipe),
+        cmocka_unit_test(test_device_and_folder), cmocka_unit_test(test_new_folder),
+        cmocka_unit_test(test_folder_that_exists)};
     return cmocka_run_group_tests_name("file", tests, NULL, NULL);
 }

@@ -1,6 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "tests/model/commands_failures.h"
 #include "tests/cli/shell.h"
+#include "tests/support/test.h"
+#include <stdlib.h>
+#include <string.h>
 
 /* Bad input: exit code 2, and "maskbert: ERROR" on stderr. */
 static const struct shell_failure failures[] = {
@@ -57,8 +60,31 @@ static const struct shell_failure failures[] = {
      "MASKC_MAX_CPU=avx2"},
 };
 
+/* The tokenizer's files are written before the weights. */
+static const struct shell_failure full[] = {
+    {"init --size mini --vocab made/vocab.txt -o new",
+     "new/model.safetensors: cannot be written: File too large\n"},
+    {"convert made -o new", "new/model.safetensors: cannot be written: File too large\n"},
+};
+
 void failures_say_one_line(void **state)
 {
     (void)state;
     shell_refuses("maskbert", NULL, failures, sizeof failures / sizeof *failures);
+}
+
+void a_full_disk_leaves_nothing(void **state)
+{
+    (void)state;
+    for (size_t k = 0; k < sizeof full / sizeof *full; k++) {
+        char *before = shell_listing();
+        struct outcome o = shell_run("ulimit -f 8; trap '' XFSZ;", full[k].line);
+        char *after = shell_listing();
+        assert_int_equal(o.code, 3);
+        assert_string_equal(strchr(o.err, ' ') + 1, full[k].error);
+        assert_string_equal(before, after);
+        outcome_finish(&o);
+        free(before);
+        free(after);
+    }
 }

@@ -7,3 +7,6 @@
 
 /* A cmocka test: each line of the table fails with exit code 2 and one line on stderr. */
 void failures_say_one_line(void **state);
+
+/* No byte above 4 KiB can be written: exit code 3, one line, no folder. */
+void a_full_disk_leaves_nothing(void **state);

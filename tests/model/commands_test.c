@@ -317,6 +317,7 @@ int main(int count, char **argument)
         cmocka_unit_test(tokenize_prints_a_line_for_each),
         cmocka_unit_test(text_is_utf8),
         cmocka_unit_test(threads_change_nothing),
+        cmocka_unit_test(a_full_disk_leaves_nothing),
     };
     const struct CMUnitTest encoder[] = {
         cmocka_unit_test(vectors_of_lines),

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* maskbert convert: reads and checks everything before it writes the new folder. */
-#include "masks/base/file.h"
+#include "masks/base/folder.h"
 #include "model/checkpoint/init.h"
 #include "model/checkpoint/save.h"
 #include "model/kernels/encoder_attention.h"
@@ -53,12 +53,12 @@ static int read_element(const struct options *o, const struct weights *w, enum e
 }
 
 /* The model's own mask is copied, but not where the number of positions changes. */
-static int write_mask(const struct options *o, const struct mask *m, struct model_config *c,
-                      struct error *e)
+static int write_mask(const struct options *o, const char *folder, const struct mask *m,
+                      struct model_config *c, struct error *e)
 {
     if (m)
-        return model_mask_save(o->output, m, o->transform, c, e);
-    return c->mask ? model_copy_file(o->argument, o->output, c->mask, e) : 0;
+        return model_mask_save(folder, m, o->transform, c, e);
+    return c->mask ? model_copy_file(o->argument, folder, c->mask, e) : 0;
 }
 
 static int write_all(const struct options *o, struct model_config *c, struct weights *w,
@@ -67,16 +67,17 @@ static int write_all(const struct options *o, struct model_config *c, struct wei
     static const char *const replaced[] = {NULL};
     if (model_check_target(o->output, o->argument, replaced, e) < 0)
         return -1;
+    struct folder f = {0};
     struct mask *m = o->mask ? model_mask(o->mask, c, e) : NULL;
-    int r = o->mask && !m ? -1 : file_make_directory(o->output, e);
+    int r = o->mask && !m ? -1 : folder_begin(o->output, &f, e);
     if (r == 0)
-        r = write_mask(o, m, c, e);
+        r = write_mask(o, f.aside, m, c, e);
     if (r == 0)
-        r = model_copy_rest(o->argument, o->output, o->positions, e);
+        r = model_copy_rest(o->argument, f.aside, o->positions, e);
     if (r == 0)
-        r = model_save(o->output, c, w, element, e);
+        r = model_save(f.aside, c, w, element, e);
     mask_destroy(m);
-    return r;
+    return folder_end(&f, r, e);
 }
 
 static int convert(const struct options *o, struct model_config *c, struct weights *w,

@@ -2,6 +2,7 @@
 /* maskbert init: a new model of a named size. */
 #include "model/checkpoint/init.h"
 #include "masks/base/file.h"
+#include "masks/base/folder.h"
 #include "masks/base/memory.h"
 #include "model/checkpoint/json.h"
 #include "model/checkpoint/mimetic.h"
@@ -82,15 +83,15 @@ static int write_file(const char *folder, const char *name, const void *bytes, s
     return r;
 }
 
-static int write_tokenizer(const struct options *o, const struct file *f, bool cased,
+static int write_tokenizer(const char *folder, const struct file *f, bool cased,
                            uint32_t positions, struct error *e)
 {
     json_t *json = json_pack("{s:s, s:b, s:i}", "tokenizer_class", "BertTokenizer",
                              "do_lower_case", !cased, "model_max_length", (int)positions);
     char *text = json_dumps(json, JSON_INDENT(2));
-    int r = write_file(o->output, "vocab.txt", f->bytes, f->size, e);
+    int r = write_file(folder, "vocab.txt", f->bytes, f->size, e);
     if (r == 0)
-        r = write_file(o->output, "tokenizer_config.json", text, strlen(text), e);
+        r = write_file(folder, "tokenizer_config.json", text, strlen(text), e);
     free(text);
     json_decref(json);
     return r;
@@ -108,18 +109,19 @@ static int build(const struct options *o, const struct model_config *c, const st
         return error_set(e, ERROR_INPUT, "--start %s: random or mimetic is expected", o->start);
     static const char *const none[] = {NULL}, *const tokenizer[] = {
                                                   "vocab.txt", "tokenizer_config.json", NULL};
+    struct folder folder = {0};
     if (model_check_target(o->output, NULL, f->bytes ? tokenizer : none, e) < 0 ||
-        file_make_directory(o->output, e) < 0)
+        folder_begin(o->output, &folder, e) < 0)
         return -1;
     weights_begin(c, config_parts(c), &w);
     weights_initialise(&w, c, c->initializer_range, o->seed);
     if (mimetic)
         weights_make_mimetic(&w, c->initializer_range);
-    int r = f->bytes ? write_tokenizer(o, f, cased, c->positions, e) : 0;
+    int r = f->bytes ? write_tokenizer(folder.aside, f, cased, c->positions, e) : 0;
     if (r == 0)
-        r = model_save(o->output, c, &w, element, e);
+        r = model_save(folder.aside, c, &w, element, e);
     weights_finish(&w);
-    return r;
+    return folder_end(&folder, r, e);
 }
 
 int command_init(const struct options *o)

@@ -2,6 +2,7 @@
 /* maskc emit: the source that compile would compile, as a folder: template files and kernel_config.h, the
    plan as text, its tables, and the command that compiles it by hand. */
 #include "masks/base/file.h"
+#include "masks/base/folder.h"
 #include "masks/base/memory.h"
 #include "masks/safetensors.h"
 #include "runtime/artifact/tables.h"
@@ -78,11 +79,21 @@ static int write_source(const char *folder, const struct source *s, struct error
     return 0;
 }
 
-static int write_all(const char *folder, struct plan *p, const struct source *s,
-                     struct error *e)
+static int write_all(const char *path, struct plan *p, const struct source *s, struct error *e)
 {
-    if (write_source(folder, s, e) || write_plan(folder, p, e) || write_tables(folder, p, e))
-        return -1;
+    struct folder f;
+    int r = folder_begin(path, &f, e);
+    if (r == 0)
+        r = write_source(f.aside, s, e);
+    if (r == 0)
+        r = write_plan(f.aside, p, e);
+    if (r == 0)
+        r = write_tables(f.aside, p, e);
+    return folder_end(&f, r, e);
+}
+
+static void say(const char *folder, const struct plan *p, const struct source *s)
+{
     struct text command = {0}, word = {0};
     compile_command(s, p->target, &command);
     text_add_word(&word, folder);
@@ -90,7 +101,6 @@ static int write_all(const char *folder, struct plan *p, const struct source *s,
            s->n_files, text_get(&word), text_get(&command));
     text_finish(&command);
     text_finish(&word);
-    return 0;
 }
 
 static int emit(const struct options *o, struct error *e)
@@ -115,6 +125,8 @@ static int emit(const struct options *o, struct error *e)
     if (p) {
         struct source *s = emit_source(target[0], &p->config);
         code = write_all(o->output, p, s, e);
+        if (code == 0)
+            say(o->output, p, s);
         source_destroy(s);
     }
     plan_destroy(p);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The masks of the table: the greatest entries of each head, and what fits into shares of dense's time. */
-#include "masks/base/file.h"
+#include "masks/base/folder.h"
 #include "masks/base/memory.h"
 #include "masks/base/text.h"
 #include "masks/readers/keep.h"
@@ -142,15 +142,13 @@ int prune_make_masks(struct prune *p, struct error *e)
 
 int prune_write_masks(const struct prune *p, struct error *e)
 {
-    if (p->rows && file_make_directory(p->o->output, e) < 0)
-        return -1;
-    for (uint32_t k = 0; k < p->rows; k++) {
+    struct folder folder = {0};
+    int r = p->rows ? folder_begin(p->o->output, &folder, e) : 0;
+    for (uint32_t k = 0; k < p->rows && r == 0; k++) {
         const struct prune_row *row = &p->row[k];
-        char *path = path_join(p->o->output, row->file);
-        int r = row->mask ? mask_write_npy(row->mask, path, e) : 0;
+        char *path = path_join(folder.aside, row->file);
+        r = row->mask ? mask_write_npy(row->mask, path, e) : 0;
         free(path);
-        if (r < 0)
-            return -1;
     }
-    return 0;
+    return folder_end(&folder, r, e);
 }

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Arrays that maskc run writes, f32; tensors have the shapes of their inputs. */
+#include "masks/base/folder.h"
 #include "masks/base/memory.h"
 #include "masks/base/text.h"
 #include "tools/maskc/run/run.h"
@@ -73,12 +74,11 @@ static int save_bias(const struct run_inputs *in, const char *folder,
     return code;
 }
 
-int run_outputs_save(const struct run_inputs *in, const char *folder,
-                     const struct problem_data *d, const uint64_t *row, bool diagonals,
-                     struct error *e)
+static int save_all(const struct run_inputs *in, const char *folder,
+                    const struct problem_data *d, const uint64_t *row, bool diagonals,
+                    struct error *e)
 {
-    if (file_make_directory(folder, e) ||
-        save_tensor(in, folder, (struct output){"out", d->o, &in->query.npy}, row, e) ||
+    if (save_tensor(in, folder, (struct output){"out", d->o, &in->query.npy}, row, e) ||
         save_lse(in, folder, d->lse, row, e))
         return -1;
     if (!d->d_q)
@@ -91,4 +91,15 @@ int run_outputs_save(const struct run_inputs *in, const char *folder,
                    (d->d_x && save_bias(in, folder, d, diagonals, e))
                ? -1
                : 0;
+}
+
+int run_outputs_save(const struct run_inputs *in, const char *folder,
+                     const struct problem_data *d, const uint64_t *row, bool diagonals,
+                     struct error *e)
+{
+    struct folder f;
+    int r = folder_begin(folder, &f, e);
+    if (r == 0)
+        r = save_all(in, f.aside, d, row, diagonals, e);
+    return folder_end(&f, r, e);
 }

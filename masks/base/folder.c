@@ -1,0 +1,183 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "masks/base/folder.h"
+#include "masks/base/file.h"
+#include "masks/base/memory.h"
+#include "masks/base/text.h"
+#include <dirent.h>
+#include <errno.h>
+#include <ftw.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+enum { OPEN_AT_ONCE = 8 };
+
+static bool is_folder(const char *path)
+{
+    struct stat s;
+    return stat(path, &s) == 0 && S_ISDIR(s.st_mode);
+}
+
+/* A link that leads nowhere is no place either. */
+static int check_place(const char *path, struct error *e)
+{
+    struct stat s;
+    return lstat(path, &s) == 0 && !is_folder(path)
+               ? error_set(e, ERROR_INPUT, "%s: not a directory", path)
+               : 0;
+}
+
+/* The bytes of the path's parent; 0: it has none in its name, or the root. */
+static size_t parent_of(const char *path, size_t size)
+{
+    while (size && path[size - 1] != '/')
+        size--;
+    while (size && path[size - 1] == '/')
+        size--;
+    return size;
+}
+
+static bool is_made(const char *path, size_t size)
+{
+    char *parent = memory_text(path);
+    parent[size] = 0;
+    const bool ret = is_folder(parent);
+    free(parent);
+    return ret;
+}
+
+static int make_parents(struct folder *f, struct error *e)
+{
+    const size_t parent = parent_of(f->path, strlen(f->path));
+    for (size_t k = parent; k && !is_made(f->path, k); k = parent_of(f->path, k))
+        f->made = k;
+    if (!f->made)
+        return 0;
+    char *name = memory_text(f->path);
+    name[parent] = 0;
+    const int r = file_make_directory(name, e);
+    free(name);
+    return r;
+}
+
+/* Parents that others have put something into stay. */
+static void remove_parents(const struct folder *f)
+{
+    char *name = memory_text(f->path);
+    for (size_t k = parent_of(name, strlen(name)); f->made && k >= f->made;
+         k = parent_of(name, k)) {
+        name[k] = 0;
+        rmdir(name);
+    }
+    free(name);
+}
+
+static void finish(struct folder *f)
+{
+    free(f->path);
+    free(f->aside);
+    *f = (struct folder){0};
+}
+
+int folder_begin(const char *path, struct folder *ret, struct error *e)
+{
+    struct text aside = {0};
+    size_t size = strlen(path);
+    while (size > 1 && path[size - 1] == '/')
+        size--;
+    *ret = (struct folder){.path = memory_text(path)};
+    ret->path[size] = 0;
+    text_add(&aside, "%s%s.XXXXXX", ret->path, is_folder(path) ? "/" : "");
+    ret->aside = text_take(&aside);
+    int r = check_place(ret->path, e);
+    if (r == 0)
+        r = make_parents(ret, e);
+    if (r == 0 && !mkdtemp(ret->aside))
+        r = error_set(e, ERROR_INPUT, "%s: cannot be made: %s", path, strerror(errno));
+    if (r < 0) {
+        remove_parents(ret);
+        finish(ret);
+    }
+    return r;
+}
+
+/* ---- to their place ---- */
+
+static int move_all(const char *from, const char *to);
+
+static int move_one(const char *from, const char *to, const char *name)
+{
+    struct text source = {0}, target = {0};
+    text_add(&source, "%s/%s", from, name);
+    text_add(&target, "%s/%s", to, name);
+    const bool both = is_folder(source.bytes) && is_folder(target.bytes);
+    const int r =
+        both ? move_all(source.bytes, target.bytes) : rename(source.bytes, target.bytes);
+    text_finish(&source);
+    text_finish(&target);
+    return r;
+}
+
+static int move_all(const char *from, const char *to)
+{
+    DIR *d = opendir(from);
+    const struct dirent *entry;
+    int r = d ? 0 : -1;
+    while (r == 0 && (entry = readdir(d)))
+        if (strcmp(entry->d_name, ".") != 0 && strcmp(entry->d_name, "..") != 0)
+            r = move_one(from, to, entry->d_name);
+    const int problem = errno;
+    if (d)
+        closedir(d);
+    errno = problem;
+    return r;
+}
+
+/* The new folder gets the rights that mkdir would give it; mkdtemp gives fewer. */
+static int give_name(const struct folder *f)
+{
+    if (is_folder(f->path))
+        return move_all(f->aside, f->path);
+    const mode_t mask = umask(0);
+    umask(mask);
+    return chmod(f->aside, 0777 & ~mask) < 0 ? -1 : rename(f->aside, f->path);
+}
+
+/* ---- or away ---- */
+
+static int remove_one(const char *path, const struct stat *s, int kind, struct FTW *where)
+{
+    (void)s, (void)kind, (void)where;
+    remove(path); /* what cannot be removed stays */
+    return 0;
+}
+
+static void name_the_target(const struct folder *f, struct error *e)
+{
+    char *found = e ? strstr(e->text, f->aside) : NULL;
+    if (!found)
+        return;
+    struct text said = {0};
+    text_add(&said, "%.*s%s%s", (int)(found - e->text), e->text, f->path,
+             found + strlen(f->aside));
+    snprintf(e->text, sizeof e->text, "%s", text_get(&said));
+    text_finish(&said);
+}
+
+int folder_end(struct folder *f, int result, struct error *e)
+{
+    if (!f->path)
+        return result;
+    if (result == 0 && give_name(f) < 0)
+        result = error_set(e, ERROR_UNAVAILABLE, "%s: cannot be written: %s", f->path,
+                           strerror(errno));
+    else if (result < 0)
+        name_the_target(f, e);
+    nftw(f->aside, remove_one, OPEN_AT_ONCE, FTW_DEPTH | FTW_PHYS);
+    if (result < 0)
+        remove_parents(f);
+    finish(f);
+    return result;
+}
