@@ -10,8 +10,8 @@ struct place {
     char *heads;  /* list */
 };
 
-/* The layers that have this pattern in the same heads share a place. Returns how many; the caller
-   lets go of them with places_destroy. */
+/* The layers that have this pattern in the same heads share a place. Returns the number of
+   places; the caller lets go of them with places_destroy. */
 uint32_t mask_places(const struct mask *m, uint32_t pattern, struct place **ret);
 void places_destroy(struct place *places, uint32_t n);
 

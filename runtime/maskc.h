@@ -209,7 +209,7 @@ struct maskc_launch {
        its draws, in any batch and at any place in it. */
     const uint32_t *samples;
     /* CPU: a launch of several threads runs on these in place of OpenMP's, so that one pool serves the whole program;
-       null: OpenMP's. `threads` is the count that it is called with, at most; 0: all cores. Same results. */
+       null: OpenMP's. `threads` is the most that `parallel` is called with; 0: as without it. Same results. */
     maskc_parallel *parallel;
     void *pool; /* its first argument */
     /* Padded batches on the CPU: [batch], the row at which each sequence begins, in 0..N; null: 0. `lengths` counts

@@ -84,7 +84,7 @@
 #define CHUNKS_FORWARD     1.5
 #define CHUNKS_BACKWARD    1.35
 #define PAIRS_BACKWARD     1.25
-/* Item, tile, mask, growth, bytes, warps, gather, entry, chunks, pairs, over the rates of today's cuda_tiled. One backward kernel moves seven tensors,
+/* As struct head_rates: item, tile, mask, gather and entry over the rates of today's cuda_tiled. One backward kernel moves seven tensors,
    where dQ and dK, dV move twelve. */
 #define HEAD_RATES { \
         {HEAD_FORWARD * 0.25 / ITEM_FORWARD, HEAD_FORWARD * 0.59 / FLOP_FORWARD, HEAD_MASK_FORWARD * 0.034 / MASK_FORWARD, 3, 1, 16, \

@@ -14,7 +14,7 @@ struct source_file {
     const char *text;
 };
 
-/* A CUDA source has a kernel in each unit, so that they can be compiled side by side. */
+/* The parts of a CUDA source that are compiled side by side. */
 enum { SOURCE_MAX_UNITS = 4 };
 
 struct source {

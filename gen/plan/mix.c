@@ -14,7 +14,7 @@ struct source {
     uint32_t *item;  /* [items of the pattern]: their places in the pass's table */
     double *seconds; /* [row blocks] of all passes over these tables */
     double total;    /* of the pattern */
-    bool separable;  /* no item is of more than one row block */
+    bool separable;  /* row blocks may be taken one by one */
 };
 
 /* Input and result of mixing: one direction of several plans. */

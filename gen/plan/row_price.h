@@ -7,7 +7,8 @@
 
 struct row_pricer;
 
-/* For plans of this target, request (with its length) and machine whose masks have so many heads; null with *e set. */
+/* For plans of masks with so many heads, on this target and machine, for this request (with its length); null with *e
+   set. */
 struct row_pricer *row_pricer_new(uint32_t heads, const struct target *t,
                                   const struct kernel_request *r, const struct machine *machine,
                                   struct error *e);

@@ -16,7 +16,7 @@ void tables_copy_item(struct plan_pass *t, struct pattern_index *index,
                       const struct plan_pass *from, const struct abi_item *item);
 /* A global row. */
 void tables_add_row(struct plan_pass *t, const struct pattern *p, uint32_t row);
-/* The same as `parts` split items, in the partial slots from `partial_slot` on, and one that merges them. */
+/* A global row as `parts` split items, in the partial slots from `partial_slot` on, and one that merges them. */
 void tables_add_parts(struct plan_pass *t, const struct pattern *p, uint32_t row,
                       uint32_t parts, uint32_t partial_slot);
 /* Reorders the items from `first` on: split ones first, otherwise in their order. */

@@ -13,7 +13,7 @@
 /* Above this many places the loads of the blocks are equal enough: the mean is the prediction. */
 enum { EXACT_PLACES = 1 << 17 };
 
-/* Demand of all groups of a launch. */
+/* Demand of a launch. */
 struct load {
     double clocks; /* of the block that ends last */
     double bytes;  /* from L2 */
@@ -80,7 +80,7 @@ static double mask_bytes(const struct step_launch *l, const struct step_shape *s
 
 /* ---- clocks ---- */
 
-/* The block that takes a place: they go to and fro over the blocks (templates/cuda/hopper). */
+/* The block of a place; every other round runs backwards over the blocks (templates/cuda/hopper). */
 static uint32_t block_of(uint64_t place, uint32_t blocks)
 {
     const uint32_t at = (uint32_t)(place % blocks);

@@ -21,7 +21,8 @@ struct draws draws_begin(uint64_t seed, enum random_stream stream, uint32_t row,
 uint64_t draws_next(struct draws *d);
 uint32_t draws_below(struct draws *d, uint32_t n); /* floor(draw * n / 2^64) */
 
-/* Gaps between hits of probability p, 0 < p <= 1/2. survive[k] is (1 - p)^(2^k) in units of 2^-64, rounded down. */
+/* Gaps between hits of probability p, 0 < p <= 1/2. survive[k] is (1 - p)^(2^k) in units of 2^-64, each the
+   square of the one before, rounded down. */
 enum { GAPS_STEPS = 21 };
 struct gaps {
     uint64_t survive[GAPS_STEPS];

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Masks in another order of their tokens. */
+/* Masks in another order of their tokens; the graph of a mask. */
 #include "masks/base/memory.h"
 #include "masks/graph/order.h"
 #include <stdlib.h>

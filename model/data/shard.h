@@ -76,7 +76,7 @@ void shard_close(struct data_shard *s); /* a zeroed one is fine */
 /* A file that is written from its first array to its last. */
 struct shard_writer;
 struct shard_writer *shard_writer_new(const char *path);
-/* All of an array, or a part of it; then the zeros behind it. Failures are told by shard_writer_end. */
+/* Appends an array or a part of it; pad: zeros up to a multiple of 8 bytes. Failures are told by shard_writer_end. */
 void shard_writer_add(struct shard_writer *w, const void *bytes, uint64_t size);
 void shard_writer_pad(struct shard_writer *w);
 /* Writes the header, its sums filled in; it must count what was added. Destroys the writer. */

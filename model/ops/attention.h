@@ -78,7 +78,7 @@ struct attention_call {
     const float *bias;                      /* [heads, n, n] */
     float *grad_bias, *grad_bias_diagonals; /* [heads, n, n], [heads, 2n - 1] */
 };
-/* Bytes; where it trains enough for both passes. */
+/* Bytes; if it trains, enough for both passes. */
 uint64_t attention_workspace(const struct attention *a, const struct attention_call *c);
 int attention_run(const struct attention *a, const struct attention_call *c, struct error *e);
 /* After a forward pass, whose context and LSE it reads. */

@@ -20,6 +20,6 @@ struct output_factors {
 struct output_factors output_factors_new(const struct engine *g);
 void output_factors_finish(struct output_factors *f); /* a zeroed one is fine */
 
-/* probability [n, n], as probe_run has it, becomes P. A row whose x_i is zero becomes zero. */
+/* probability [n, n], from probe_run, becomes the P above. A row whose x_i is zero becomes zero. */
 void probe_output(const struct engine *g, const struct output_factors *f, const struct probe *p,
                   float *probability);

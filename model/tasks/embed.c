@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Sentence vectors: pooling, then the modules behind it, then the cut. */
+/* Sentence vectors: pooling, the modules after it, truncation to `dimension`. */
 #include "masks/base/memory.h"
 #include "model/engine/heads.h"
 #include "model/tasks/tasks.h"

@@ -15,7 +15,7 @@ uint32_t parts_groups(uint32_t accumulate, uint32_t ranks);
 /* Arrays of the size of the gradient that a rank needs beside it. */
 uint32_t parts_extra(uint32_t accumulate, uint32_t ranks);
 
-/* Where a level of the tree has its sum; at level 0 the state's and the bias's own. */
+/* Where a level of the tree has its sum. Level 0 is the root: the state's and the bias's own. */
 struct part_sums {
     struct training_device device;
     uint32_t threads;

@@ -5,7 +5,7 @@
 
 static const char ahead_magic[16] = "maskc ahead 1\n";
 
-/* Limits of a file that is believed. */
+/* A file beyond these limits is refused. */
 enum { AHEAD_MOST_CODES = 1 << 16, AHEAD_MOST_FRAME_BYTES = 1 << 28 };
 
 struct ahead_head {

@@ -26,9 +26,9 @@ char *folder_temporary(struct error *e);
 /* Removes the folder and all in it. */
 void folder_remove(const char *path);
 
-/* Between the two, SIGINT, SIGTERM and SIGHUP wait (for this thread and those that it creates; children get
+/* Between hold and release SIGINT, SIGTERM and SIGHUP wait (for this thread and those that it creates; children get
    them): what was begun, a temporary folder above all, is cleared away first. */
 void interrupts_hold(sigset_t *old);
-/* One of them does, that would not wait without the hold: the sooner all is done the better. */
+/* True if a signal waits only because of the hold: the caller should finish soon. */
 bool interrupts_wait(const sigset_t *old);
 void interrupts_release(const sigset_t *old);

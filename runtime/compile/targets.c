@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A target list as a person writes it: names of the table, and the two words that depend on the
+/* A target list as a person writes it: names of the table, and "cpu", "cuda" and "cuda:N", which depend on the
    machine. */
 #include "gen/family/family.h"
 #include "masks/base/memory.h"

@@ -182,7 +182,7 @@ int main(int argc, char **argv)
         fprintf(stderr, "usage: ahead small|full CACHE OUT\n");
         return 2;
     }
-    setenv("MASKC_AHEAD", "none", 1); /* ignore the installed file: it is of another version */
+    setenv("MASKC_AHEAD", "none", 1); /* compile; do not copy from an installed file */
     for (size_t k = 0; k < sizeof sets / sizeof *sets; k++)
         if (!strcmp(argv[1], sets[k].name)) {
             if (make(&sets[k], argv[2], argv[3], &e) == 0)

@@ -64,7 +64,7 @@ static const struct command commands[] = {
      O(JSON) | O(WIDE) | O(PLOT) | O(COLUMNS),
      1, OPTIONS_MAX_ARGUMENTS, command_bench},
     {"calibrate", "", "measures this machine, for later plans",
-     "Takes about ten seconds on one core, also while others work, and longer the first time, when the compiler makes its kernels. plan, compile, emit and bench then use what was "
+     "Takes some seven seconds on one core, also while others work, and longer the first time, when the compiler makes its kernels. plan, compile, emit and bench then use what was "
      "measured wherever this CPU runs the target; --machine NAME has a row of the table instead. With --soft kernels "
      "beside a soft mask are measured, too, which takes as long again; else their rates are the table's. --device cuda "
      "(or cuda:1) measures a GPU, in seconds once its kernels are compiled; plans for its own target then use that.",

@@ -56,7 +56,7 @@ static void layout_heads_first(struct trial *l, int t)
     l->tensor[t] = (struct tensor){N * D * heads_of(l, t), D, N * D, 0, (uint32_t)t};
 }
 
-/* Fused buffers hold q, k, v of a token side by side, where there are as many of each; their gradients likewise. */
+/* Fused buffers hold q, k, v of a token side by side, if all have as many rows; their gradients likewise. */
 void trial_choose_layout(struct trial *l)
 {
     for (int t = 0; t < TENSORS; t++) {

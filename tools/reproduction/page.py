@@ -43,7 +43,7 @@ METHOD = """
 - **Objective.** Masked words only (15 %), full sentences, AdamW, no dropout, {dtype}, batches of {batch} sequences, seeds from {seed} on. A run that continues another one
   sees the samples in another order.
 - **Verdicts.** A claim agrees if no pair of rows speaks against it and at least one speaks for it; one against it makes it "does not agree". A difference is the first
-  mask's loss minus the second's. For a claim of no harm, pairs within chance speak for it. With no pair that counts it cannot be said. A mean of P counts if it is more than 2 standard errors over the seeds from 0 (+-: standard deviation).
+  mask's loss minus the second's. For a claim of no harm, pairs within chance speak for it. With no pair that counts it cannot be said. A difference of P counts if its mean over the seeds is more than 2 standard errors away from 0 (+-: standard deviation).
 - **Chance.** {noise}
 - **Times** are medians on {threads} of a machine that other programs may have used. "x dense" is how many times as fast as our own dense kernel (dense's time / the mask's), timed alternately in one
   process. It is more reliable than the times, but a single value can still be off. A step's time is the median of the row's run.
@@ -96,7 +96,7 @@ def facts(s, g):
             "whence": "row \"none\", trained like all others" if any(e["mask"] == "none" for e in g["entries"]) else "taken as 0.9 of the unigram entropy", "threads": f"{s.threads} thread{'s' * (s.threads > 1)}" if s.threads else "all threads", "shift": shift_text(g),
             "took": g["took_s"] / 60, "note": f"\n- **Note.** {s.note}" if s.note else "",
             "noise": "No two dense rows were run with two seeds, so no difference of losses is judged." if n is None else
-            f"Rows are compared seed by seed (the same batches in the same order). Over the seeds of the first three rows, their difference from dense has a standard deviation of {n:.4f} nats "
+            f"Rows are compared seed by seed (the same batches in the same order). Over the seeds of the second and third row, their difference from dense has a standard deviation of {n:.4f} nats "
             f"(pooled). A mean difference over k seeds counts if it exceeds {TIMES} x {n:.4f} / sqrt(k). Masks further from dense may spread more: a small difference "
             "between two of them is weak evidence."}
 
@@ -230,7 +230,7 @@ def table_section(g):
     if not g["entries"]:
         return "## The table\n\nNo row is done."
     return ("## The table\n\n\"- diagonal(0)\": trained and evaluated under the same mask without its diagonal. Rows with the same mask and seed are run once. \"random as X\": as many entries in each head as X has. "
-            "\"P threshold S\": as many of the largest entries of P as fit within S times dense's predicted time. \"P snapped S\": the pieces that kernels process cheaply, chosen for the "
+            "\"P pruned\": without the smallest P (first seed) of each head; \"random\": as many, drawn. \"P threshold S\": as many of the largest entries of P as fit within S times dense's predicted time. \"P snapped S\": the pieces that kernels process cheaply, chosen for the "
             "most P within the same time. \"P settled, ..\": the same two, but starting from the weights and alpha of P's own run, made by `maskbert pretrain DIR/runs/p-0 --learn-mask p --alpha DIR/runs/p-0 --settle STEPS --snap S` (or `--threshold S`).\n\n" + table.as_markdown(g["entries"]))
 
 

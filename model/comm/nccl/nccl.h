@@ -16,8 +16,8 @@
 enum { NCCL_SECONDS = 15 }; /* that a rank waits for the others in one operation */
 
 /* The ranks of `host`, with arrays of the device summed and moved by NCCL; all ranks at once. close() leaves `host` open and
-   comes before the device's end. After a failure all ranks return -1 with the same *e, which names the rank. Null with *e
-   set, also on all ranks. */
+   comes before the device's end. If an operation fails on one rank, it returns -1 on all, with the same *e, which names
+   the rank. Null with *e set, also on all ranks. */
 const struct comm *comm_nccl(const struct comm *host, const struct training_device *device,
                              double seconds, struct error *e);
 /* In place of close(). After a failure it does not wait for the other ranks. */

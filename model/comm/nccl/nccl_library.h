@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The library itself, looked for by name. */
+/* NCCL's functions, from a library found at run time. */
 #pragma once
 #include "masks/base/error.h"
 #include "model/comm/nccl/nccl_symbols.h"

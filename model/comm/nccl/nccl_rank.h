@@ -33,7 +33,7 @@ enum outcome nccl_result(const struct nccl *n, const char *call, int result, str
 /* Waits until NCCL has begun all that it was given; with_stream: until that is done. */
 enum outcome nccl_settle(const struct nccl *n, bool with_stream, struct error *e);
 enum outcome nccl_begin_group(const struct nccl *n, struct error *e);
-/* Ends a group of calls, of which one may have failed, and settles. */
+/* Ends a group of calls and, unless one has failed, settles. */
 enum outcome nccl_end_group(const struct nccl *n, enum outcome of_calls, bool with_stream,
                             struct error *e);
 /* Makes the device current until n->device.does->leave(). */

@@ -32,7 +32,7 @@ const struct unicode *unicode_get(enum unicode_rules rules);
 uint32_t unicode_decode(const uint8_t *p, const uint8_t *end, uint32_t *ret);
 uint32_t unicode_encode(uint32_t point, char ret[4]); /* bytes */
 
-/* Both return how many code points they wrote: the point itself where it has no such flag. */
+/* Both return how many code points they wrote: the point itself where nothing changes. */
 uint32_t unicode_decompose(uint32_t point, uint32_t ret[UNICODE_MAX_DECOMPOSITION]);
 uint32_t unicode_lower(uint32_t point, uint32_t ret[UNICODE_MAX_LOWER]);
 uint32_t unicode_combining_class(uint32_t point);

@@ -51,7 +51,7 @@ static bool add_spare(const struct bpe *b, struct bpe_memory *m, const char *byt
     return true;
 }
 
-/* The characters of a piece. An unknown one waits until a known one or another unknown one comes. */
+/* The characters of a piece. An unknown one waits for the next known one or, without fuse_unknown, for any next one. */
 static void cut_characters(const struct bpe *b, struct bpe_memory *m, const char *bytes,
                            uint32_t size)
 {

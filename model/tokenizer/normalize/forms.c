@@ -32,7 +32,7 @@ struct former {
     uint8_t last;     /* class of the last character behind it that stayed; 0: none did */
 };
 
-/* Characters whose compatibility decomposition came later. */
+/* Characters whose decomposition is newer than the crate's tables. */
 static bool is_new(uint32_t p)
 {
     return p == 0x11938 || (p >= 0x1e030 && p <= 0x1e06d) || p == 0x32ff ||

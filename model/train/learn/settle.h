@@ -16,11 +16,11 @@ struct settled {
 };
 
 /* Sets l->fixed: the entries with alpha > 0 or, with options.snap, the mask that keeps the most of P within that share of
-   dense's predicted time of a training step's attention, for the engine's dtype and head dimension. */
+   dense's predicted time of the attention of a part of a batch (q->batch), for the engine's dtype and head dimension. */
 int settle(struct learner *l, const struct engine *g, const struct settle_request *q,
            struct settled *ret, struct error *e);
 
-/* Predicted seconds of attention in a training step, forward and backward over all layers on the engine's threads, under the
+/* Predicted seconds of attention in a part of a batch (q->batch), forward and backward over all layers on the engine's threads, under the
    mask without noise at the beginning of the step. A plan is made only if the mask has changed since the last call. */
 int settle_price(struct learner *l, const struct engine *g, const struct settle_request *q,
                  double *ret, struct error *e);

@@ -182,7 +182,7 @@ static void diagonal_run_open(struct diagonal_run *w, const struct sequence *s,
         diagonal_run_add(w, p, item + k);
 }
 
-/* True where row r of the run is written although it is beyond the length. */
+/* For row r of the run, at or beyond the length: true if it is written. */
 INLINE int diagonal_run_beyond(const struct diagonal_run *w, u32 r)
 {
     const struct abi_item *item = &w->item[r / BLOCK_ROWS];

@@ -174,10 +174,9 @@ enum {
 
 /* About an item: for each warpgroup row0, two words of owned rows, flags; then what all have in common. */
 enum {
-    ITEM_COMMON =
-        64, /* b, h, first tensor row, length; rows that exist, in_turn, whether there are steps, whether another
-              item follows */
-    ITEM_MORE = 80,
+    ITEM_COMMON = 64, /* bytes: b, h, first tensor row, length */
+    ITEM_MORE =
+        80, /* rows that exist, in_turn, whether there are steps, whether another item follows */
     ITEM_PLACES =
         96, /* queries: bytes from args.lse to LSE, from args.delta to delta and to LSE to base 2 */
     ITEM_VALUES = 128, /* dQ: of each warp of each warpgroup two numbers about V (queries.cu) */

@@ -126,7 +126,7 @@ DEVICE void resident_masked_qk(struct resident_scores s[RESIDENT_TILES_AT_ONCE],
    that. */
 enum { RESIDENT_TILES_ROLLED = RESIDENT_ROLLED && RESIDENT_STEPS < 16 };
 
-/* Moves the next tile to the first place: a constant index keeps the tiles in registers. */
+/* Moves each tile one place down: a constant index keeps the tiles in registers. */
 DEVICE void resident_move_tiles(struct resident_scores s[RESIDENT_TILES_AT_ONCE],
                                 struct resident_tile t[RESIDENT_TILES_AT_ONCE])
 {

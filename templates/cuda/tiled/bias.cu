@@ -80,7 +80,7 @@ DEVICE void bias_load_delta(const struct bias_tile *t, float lse[2], float delta
     }
 }
 
-/* Which entries of the column tile dropout keeps: rows and columns are aligned. */
+/* Bits of the entries that dropout keeps; row and column are multiples of 16. */
 DEVICE u32 bias_kept(const struct bias_tile *t, u32 column, u32 live)
 {
     u32 kept = 0, row = t->row0 + block_row(0);

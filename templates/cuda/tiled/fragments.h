@@ -93,7 +93,7 @@ DEVICE u32 lane_pair(void)
 /* Chunks of a row are permuted: eight rows of one chunk lie in different banks, and the chunks that a copy writes fill
    whole sectors of 32 bytes, which rows with padding would not. Rows are counted from a multiple of 8. */
 
-/* Elements from the first row to a chunk of row r. Elements: halves, or floats in rows of as many. */
+/* Elements from the first row to a chunk of row r: halves, or floats if rows have PITCH floats. */
 DEVICE u32 chunk_place(u32 r, u32 chunk)
 {
     return r * PITCH + 8 * (chunk ^ r % 8 / MIX_ROWS);

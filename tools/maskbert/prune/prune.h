@@ -20,7 +20,8 @@ struct prune_row {
     const char *won;            /* of the row "snap": the best kind; else null */
     double density, retained;   /* of the entries; of the importance */
     double predicted, measured; /* seconds of all layers' attention for a batch */
-    double cosine, neighbours;  /* held-out lines: to the vectors without pruning */
+    double cosine,
+        neighbours; /* to unpruned vectors; share of lines whose nearest line stays */
 };
 
 struct prune_prices; /* what a mask costs here: price.c */

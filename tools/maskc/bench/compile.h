@@ -8,7 +8,7 @@
 struct bench_compiler {
     const struct options *o;
     struct cache *cache;
-    struct plan_options plan; /* of the mask that is compiled next; dense has its own */
+    struct plan_options plan; /* of all that it compiles, dense too */
 };
 
 int bench_compile(const struct bench_compiler *c, const struct mask *m,

@@ -83,7 +83,7 @@ static json_t *list_heads(const struct task *t)
     return list;
 }
 
-/* A kind that has no mask has no share. */
+/* The figures of a kind without a mask are null. */
 static json_t *describe(const struct task *t, int k)
 {
     const struct snap_mask *m = &table_of(t)->kind[k];
