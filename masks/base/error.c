@@ -4,9 +4,7 @@
 #include <stdio.h>
 #include <string.h>
 
-/* Texts quote names and words of files. Their control characters, C1 ones in UTF-8 too, would command a terminal: each byte
-   of them becomes '?'. */
-static void replace_controls(char *text)
+void error_replace_controls(char *text)
 {
     for (unsigned char *c = (unsigned char *)text; *c; c++) {
         const bool c1 = c[0] == 0xc2 && c[1] >= 0x80 && c[1] < 0xa0;
@@ -26,7 +24,7 @@ int error_set(struct error *e, enum error_kind kind, const char *format, ...)
     e->kind = kind;
     vsnprintf(e->text, sizeof e->text, format, args);
     va_end(args);
-    replace_controls(e->text);
+    error_replace_controls(e->text);
     return -1;
 }
 
@@ -43,6 +41,6 @@ int error_prefix(struct error *e, const char *format, ...)
     int left = ERROR_TEXT_BYTES - used - (int)sizeof ": ";
     if (used >= 0 && left >= 0)
         snprintf(e->text + used, sizeof e->text - (size_t)used, ": %.*s", left, old);
-    replace_controls(e->text);
+    error_replace_controls(e->text);
     return -1;
 }

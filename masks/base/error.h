@@ -26,3 +26,7 @@ int error_set(struct error *e, enum error_kind kind, const char *format, ...)
 /* Puts "prefix: " before the text that is there; returns -1. */
 int error_prefix(struct error *e, const char *format, ...)
     __attribute__((format(printf, 2, 3)));
+
+/* Texts quote names and words of files. Their control characters, C1 ones in UTF-8 too, would command a terminal: each byte
+   of them becomes '?'. The functions above call it; for texts that are no errors. */
+void error_replace_controls(char *text);

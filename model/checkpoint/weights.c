@@ -30,6 +30,7 @@ void weights_note(struct weights *w, const char *format, ...)
     va_start(args, format);
     vsnprintf(line, sizeof line, format, args);
     va_end(args);
+    error_replace_controls(line);
     *MEMORY_PUSH(w->note, w->n_notes, w->notes_capacity) = memory_text(line);
 }
 

@@ -246,13 +246,13 @@ static void strangers_are_left_out(void **state)
     weights_begin(&c, config_parts(&c), &made);
     weights_initialise(&made, &c, 0.5, 1);
     model_write_weights(&c, &made, &none, "model.safetensors", -1);
-    write_stranger("quantizer.scale");
+    write_stranger("quantizer\\u001b.scale");
     if (weights_read(model_folder, &c, &read, &e) < 0)
         fail_msg("%s", e.text);
     must_be_equal(&made, &read, 0);
     assert_int_equal(read.n_notes, 1);
     assert_string_equal(read.note[0],
-                        "tensor 'quantizer.scale' is not one of BERT's and is left out");
+                        "tensor 'quantizer?.scale' is not one of BERT's and is left out");
     weights_finish(&read);
     model_write_weights(&c, &made, &without, "model.safetensors", -1);
     write_stranger("pooler.dense.bias");
