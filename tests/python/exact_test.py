@@ -289,6 +289,9 @@ class KindsTest(Case):
                 self.refused("n:", call, "dense", n=n)
             for heads in (0, -1, True, "2"):
                 self.refused("heads:", call, "dense", n=8, heads=heads)
+        self.refused("star: the mask has no length of its own, n=N is expected", maskc.compile, "star")
+        self.refused("12 heads, heads=5 needs 1 or 5", maskc.compile, "blockbert-2", n=16, heads=5)
+        self.refused("show: n: '3145728' is not a length", maskc.show, "star", n=3 << 20)
         for name in ("target", "machine", "cache_dir", "device", "dtype", "transform", "bias", "align"):
             for value in (5, b"cpu", "cp\0u", object(), [1]):
                 self.refused(name, maskc.compile, "dense", n=8, kind=self.KINDS, **{name: value})

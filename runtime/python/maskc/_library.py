@@ -3,6 +3,7 @@
 import ctypes
 import os
 import pathlib
+import re
 import shutil
 import sys
 from ctypes import POINTER, byref, c_char, c_char_p, c_float, c_int, c_int64, c_size_t, \
@@ -11,11 +12,15 @@ from ctypes import POINTER, byref, c_char, c_char_p, c_float, c_int, c_int64, c_
 HERE = pathlib.Path(__file__).resolve().parent
 
 
+OPTION = re.compile(r"(?<![\w-])--?(n|heads|hops)(?: (?=N\b|\d)|(?=:))")  # as the library's texts name them
+
+
 class Error(Exception):
     """Error of maskc. code: 1 a check found it false, 2 bad input, 3 unavailable on this machine. text: one
     line that says what, and what is expected. detail: more lines, where there are."""
 
     def __init__(self, code: int, text: str):
+        text = OPTION.sub(lambda m: m[1] + "=" * m[0].endswith(" "), text)
         super().__init__(code, text)
         self.code, self.text, self.detail = code, text.split("\n")[0], text
 

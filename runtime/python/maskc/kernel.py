@@ -244,7 +244,7 @@ def run_for_mask(argument, folder, *words):
 
 
 def shape_words(n, heads):
-    """Command-line options that give maskc the order."""
+    """Command-line options that give maskc the length and the heads."""
     return [word for option, name, value in (("-n", "n", n), ("--heads", "heads", heads)) if value is not None
             for word in (option, str(count_of(name, value)))]
 
