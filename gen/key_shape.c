@@ -7,6 +7,12 @@ uint32_t key_shape_side(const struct key_shape *s, uint32_t n)
     return n && s->length > n ? s->length : n;
 }
 
+static int refuse_bias(struct error *e)
+{
+    return error_set(e, ERROR_INPUT,
+                     "a soft mask beside other numbers of keys than queries is not supported");
+}
+
 static int check_heads(const struct key_shape *s, const struct mask *m, struct error *e)
 {
     if (!s->heads || (s->heads <= m->heads && m->heads % s->heads == 0))
@@ -17,16 +23,33 @@ static int check_heads(const struct key_shape *s, const struct mask *m, struct e
                      s->heads, m->heads);
 }
 
+/* A mask that has been cut already stays as it is: `align` had its effect then. */
+static int keep_length(const struct key_shape *s, uint32_t n, const struct mask *m,
+                       struct kernel_request *r, struct error *e)
+{
+    const uint32_t side = m->queries > m->keys ? m->queries : m->keys;
+    if ((n && n != m->queries) || (s->length && s->length != m->keys) || m->n != side)
+        return error_set(
+            e, ERROR_INPUT,
+            "%s: it is for %u queries and %u keys; these or no lengths are expected", m->source,
+            m->queries, m->keys);
+    if (r->bias)
+        return refuse_bias(e);
+    r->queries = m->queries;
+    r->keys = m->keys;
+    return 0;
+}
+
 static int apply_length(const struct key_shape *s, uint32_t n, struct mask **m,
                         struct kernel_request *r, struct error *e)
 {
+    if ((*m)->queries)
+        return keep_length(s, n, *m, r, e);
     const uint32_t queries = n ? n : (*m)->n;
     if (!s->length || s->length == queries)
         return 0;
     if (r->bias)
-        return error_set(e, ERROR_INPUT,
-                         "a soft mask beside other numbers of keys than queries is not "
-                         "supported");
+        return refuse_bias(e);
     struct mask *between = mask_rectangle(*m, queries, s->length, s->align, e);
     if (!between)
         return -1;

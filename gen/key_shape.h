@@ -14,7 +14,8 @@ struct key_shape {
 /* The length that a mask for n queries must have; 0, the mask's own, stays 0. */
 uint32_t key_shape_side(const struct key_shape *s, uint32_t n);
 
-/* Writes the shape to the request. If the numbers of keys and queries differ, *m (loaded at the longer of the two
+/* Writes the shape to the request. A mask of a kernel file with other numbers of keys than queries has these, aligned as
+   it was; others are refused. If the numbers of keys and queries differ, *m (loaded at the longer of the two
    lengths) is replaced by the mask between them; n 0: as many queries as the mask has. Fails if the heads do not divide,
    or with a soft mask. *m is destroyed on failure. */
 int key_shape_apply(const struct key_shape *s, uint32_t n, struct mask **m,

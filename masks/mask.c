@@ -85,6 +85,8 @@ static struct mask *rebuild(const struct mask *m, uint32_t first, uint32_t layer
         given[k] = made[which];
     }
     ret = mask_new(layers, heads, given, m->source);
+    ret->queries = m->queries;
+    ret->keys = m->keys;
     memset(made, 0, m->n_patterns * sizeof *made);
 out:
     for (uint32_t k = 0; k < m->n_patterns; k++)

@@ -12,6 +12,8 @@ struct mask {
     struct pattern **pattern; /* [n_patterns], owned, all different, in order of first use */
     uint32_t *at; /* [layers * heads]: pattern of head h in layer l is at[l*heads + h] */
     char *source; /* how the user named it, for titles and messages; owned */
+    uint32_t queries,
+        keys; /* of a kernel file whose numbers differ (masks/rectangle.h); else 0 */
 };
 
 /* Takes ownership of the given patterns (an array of layers * heads pointers, itself not kept;

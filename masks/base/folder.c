@@ -150,8 +150,13 @@ static int give_name(const struct folder *f)
 static int remove_one(const char *path, const struct stat *s, int kind, struct FTW *where)
 {
     (void)s, (void)kind, (void)where;
-    remove(path); /* what cannot be removed stays */
+    remove(path);
     return 0;
+}
+
+void folder_remove(const char *path)
+{
+    nftw(path, remove_one, OPEN_AT_ONCE, FTW_DEPTH | FTW_PHYS);
 }
 
 static void name_the_target(const struct folder *f, struct error *e)
@@ -175,7 +180,7 @@ int folder_end(struct folder *f, int result, struct error *e)
                            strerror(errno));
     else if (result < 0)
         name_the_target(f, e);
-    nftw(f->aside, remove_one, OPEN_AT_ONCE, FTW_DEPTH | FTW_PHYS);
+    folder_remove(f->aside);
     if (result < 0)
         remove_parents(f);
     finish(f);

@@ -10,6 +10,9 @@ struct folder {
     size_t made; /* of path's bytes: the first parent that was missing; 0: none was */
 };
 
+/* Removes the folder and all in it; what cannot be removed stays. */
+void folder_remove(const char *path);
+
 /* Makes `aside` and the parents of `path`. 0, or -1 with one line that starts with a path. */
 int folder_begin(const char *path, struct folder *ret, struct error *e);
 

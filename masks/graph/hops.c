@@ -68,5 +68,9 @@ static struct pattern *change(const struct pattern *p, void *context, struct err
 
 struct mask *mask_hops(const struct mask *m, uint32_t hops, struct error *e)
 {
+    if (m->queries) {
+        error_set(e, ERROR_INPUT, "%s: hops are for as many keys as queries", m->source);
+        return NULL;
+    }
     return mask_map(m, change, &hops, e);
 }

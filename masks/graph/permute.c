@@ -51,6 +51,10 @@ static struct pattern *permute(const struct pattern *p, void *context, struct er
 
 struct mask *mask_permute(const struct mask *m, const uint32_t *order, struct error *e)
 {
+    if (m->queries) {
+        error_set(e, ERROR_INPUT, "%s: an order is for as many keys as queries", m->source);
+        return NULL;
+    }
     return mask_map(m, permute, (void *)order, e); /* permute() only reads it */
 }
 

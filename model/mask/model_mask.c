@@ -18,11 +18,16 @@ static struct mask *check_shape(struct mask *m, const struct model_config *c, st
         return NULL;
     bool heads = m->heads == 1 || m->heads == c->heads;
     bool layers = m->layers == 1 || m->layers == c->layers;
-    if (heads && layers)
+    if (heads && layers && !m->queries)
         return m;
-    error_set(e, ERROR_INPUT, "the mask has %u %s, the model %u; 1 or as many are expected",
-              heads ? m->layers : m->heads, heads ? "layers" : "heads",
-              heads ? c->layers : c->heads);
+    if (m->queries)
+        error_set(e, ERROR_INPUT,
+                  "%s: %u queries and %u keys; the model's mask has as many keys as queries",
+                  m->source, m->queries, m->keys);
+    else
+        error_set(e, ERROR_INPUT, "the mask has %u %s, the model %u; 1 or as many are expected",
+                  heads ? m->layers : m->heads, heads ? "layers" : "heads",
+                  heads ? c->layers : c->heads);
     mask_destroy(m);
     return NULL;
 }

@@ -251,7 +251,7 @@ void artifact_destroy(struct artifact *a)
     free(a);
 }
 
-/* The mask in the order of tokens. */
+/* The mask in the order of tokens. A kernel with an order has as many keys as queries. */
 static struct mask *take_tokens(struct artifact *a, struct error *e)
 {
     struct mask *m = a->mask;
@@ -261,6 +261,8 @@ static struct mask *take_tokens(struct artifact *a, struct error *e)
         free(position);
     } else {
         a->mask = NULL;
+        m->queries = a->request.queries;
+        m->keys = a->request.keys;
     }
     return m;
 }

@@ -5,7 +5,6 @@
 #include "masks/base/memory.h"
 #include <errno.h>
 #include <fcntl.h>
-#include <ftw.h>
 #include <pthread.h>
 #include <spawn.h>
 #include <stdio.h>
@@ -225,18 +224,4 @@ char *folder_temporary(struct error *e)
               strerror(errno));
     free(ret);
     return NULL;
-}
-
-static int remove_one(const char *path, const struct stat *st, int kind, struct FTW *at)
-{
-    (void)st;
-    (void)kind;
-    (void)at;
-    remove(path);
-    return 0;
-}
-
-void folder_remove(const char *path)
-{
-    nftw(path, remove_one, 8, FTW_DEPTH | FTW_PHYS);
 }

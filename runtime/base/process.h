@@ -23,9 +23,6 @@ char *process_find(const char *program);
 /* A new empty folder below $TMPDIR (/tmp), for this user alone; null with *e set. Caller frees. */
 char *folder_temporary(struct error *e);
 
-/* Removes the folder and all in it. */
-void folder_remove(const char *path);
-
 /* Between hold and release SIGINT, SIGTERM and SIGHUP wait (for this thread and those that it creates; children get
    them): what was begun, a temporary folder above all, is cleared away first. */
 void interrupts_hold(sigset_t *old);

@@ -2,6 +2,7 @@
 /* The host compiler as a child process: the files go to a temporary folder, the shared object comes
    back as bytes. Works with clang and gcc; what it is called is asked for once. */
 #include "masks/base/file.h"
+#include "masks/base/folder.h"
 #include "masks/base/memory.h"
 #include "runtime/ahead/ahead.h"
 #include "runtime/base/process.h"

@@ -4,6 +4,7 @@
 float64, forward and every gradient, on random shapes, masks, strides and lengths; opcheck, torch.compile; what is wrong refused in one
 line?"""
 import random
+import tempfile
 import warnings
 
 from common import DEVICE, Case, cmocka_count, cpu_only, error, needs_torch
@@ -145,6 +146,20 @@ class KeysTest(Case):
         kernel = maskc.compile("dense", n=8, heads=4, head_dim=16, kv_heads=2, kv_length=12)
         q, k, v = torch.randn(2, 4, 8, 16), torch.randn(2, 2, 12, 16), torch.randn(2, 2, 12, 16)
         self.refused("key_lengths", maskc.attention, q, k, v, kernel, key_lengths=[13, 0])
+
+    def test_kernel_file_as_a_mask(self):
+        """Its mask is aligned already; its lengths come from the file, others are refused."""
+        with tempfile.TemporaryDirectory() as folder:
+            for n, m in ((20, 30), (30, 20)):
+                first = maskc.compile("causal", n=n, heads=2, head_dim=16, kv_length=m, kv_heads=1, align="end")
+                first.save(f"{folder}/first.mkb")
+                for options in ({}, {"n": n, "kv_length": m}, {"kv_length": m, "align": "end"}, {"n": n, "kv_length": m, "align": "start", "dtype": "bfloat16"}):
+                    again = maskc.compile(f"{folder}/first.mkb", head_dim=16, kv_heads=1, **options)
+                    self.assertTrue((again.mask == first.mask).all() and (again.length, again.kv_length) == (n, m), options)
+                for options in ({"n": 10}, {"n": 20, "kv_length": 20}, {"n": m, "kv_length": n}, {"n": n, "kv_length": n}):
+                    self.refused(f"it is for {n} queries and {m} keys", maskc.compile, f"{folder}/first.mkb", head_dim=16, **options)
+                self.refused("hops are for as many keys", maskc.compile, f"{folder}/first.mkb", head_dim=16, hops=1)
+                self.refused("an order is for as many keys", maskc.compile, f"{folder}/first.mkb", head_dim=16, order=list(range(30)))
 
     @cpu_only("arrays of numpy are on the CPU")
     def test_numpy(self):

@@ -136,6 +136,13 @@ def epochs(toy):
 
 # ---- what goes wrong ----
 
+def closed_streams(toy):
+    """No file of a run gets the number of a closed standard stream: its log has no messages."""
+    made = toy.run(*toy.command("closed", "--steps", 2, "--threads", 1), preexec_fn=lambda: os.closerange(1, 3))
+    assert made.returncode in (0, 3) and len(toy.log("closed")) >= 2, made
+    toy.remove("closed")
+
+
 def limit_files(size):
     resource.setrlimit(resource.RLIMIT_FSIZE, (size, size))
 
@@ -323,7 +330,7 @@ def main():
     o = parser.parse_args()
     tests = {"learns": learns, "reports": reports, "words_alone": words_alone, "whole_words": whole_words, "overfits": overfits, "lengths": lengths, "goes_on_from_runs": goes_on_from_runs, "threads": threads,
              "parts": parts, "epochs": epochs, "kills": lambda t: kills(t, BITS, 20 if o.long else 3), "signals": signals, "lost_reader": lost_reader,
-             "signal_storm": signal_storm, "cuts": lambda t: cuts(t, o.long), "damaged": damaged, "not_finite": not_finite, "two_at_once": two_at_once,
+             "signal_storm": signal_storm, "closed_streams": closed_streams, "cuts": lambda t: cuts(t, o.long), "damaged": damaged, "not_finite": not_finite, "two_at_once": two_at_once,
              "refusals": refusals, "other_machines": other_machines, "plans_nothing": plans_nothing}
     names = [o.only] if o.only else ["damaged", "not_finite"] if o.few else list(tests)
     return run_tests(Toy, o.maskbert, {name: tests[name] for name in names}, {"words.txt", "empty"})

@@ -2,8 +2,11 @@
 /* From a command line to a command, and from what it returns to an exit code. */
 #include "tools/common/program.h"
 #include "tools/common/table.h"
+#include <fcntl.h>
+#include <signal.h>
 #include <stdio.h>
 #include <string.h>
+#include <unistd.h>
 
 static void print_map(const struct program *p)
 {
@@ -29,9 +32,20 @@ static const struct command *find(const struct program *p, const char *name)
     return NULL;
 }
 
+/* A file that may not grow fails as a full disk does. No file that is opened gets the number of a closed standard
+   stream, whose uses fail as before. */
+static void begin_process(void)
+{
+    signal(SIGXFSZ, SIG_IGN);
+    for (int k = STDIN_FILENO; k <= STDERR_FILENO; k++)
+        if (fcntl(k, F_GETFD) < 0)
+            open("/dev/null", k == STDIN_FILENO ? O_WRONLY : O_RDONLY);
+}
+
 const struct command *program_begin(const struct program *p, int argc, char **argv,
                                     struct options *o, int *ret_code)
 {
+    begin_process();
     const bool help = argc > 2 && !strcmp(argv[1], "help");
     const char *word = help ? argv[2] : argc > 1 ? argv[1] : "--help";
     const struct command *c = find(p, word);

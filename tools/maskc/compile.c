@@ -66,12 +66,14 @@ static int compile(const struct options *o, struct error *e)
         return error_set(e, ERROR_INPUT, "compile needs -o FILE.mkb");
     if (command_request(o, "cpu", target, &r, e))
         return -1;
-    if (o->order && o->kv_length)
-        return error_set(e, ERROR_INPUT,
-                         "--order is for as many keys as queries, without --kv-length");
     struct mask *m = options_kernel_mask(o, o->argument[0], o->length[0], 0, &r.request, e);
     if (!m)
         return -1;
+    if (o->order && r.request.queries) {
+        mask_destroy(m);
+        return error_set(e, ERROR_INPUT,
+                         "--order is for as many keys as queries, without --kv-length");
+    }
     uint32_t *order = NULL;
     if (o->order && order_read(o->order, m->n, &order, e)) {
         mask_destroy(m);

@@ -6,6 +6,7 @@
    again with MASKC_CC=gcc and with one that is not there. */
 #include "gen/emit/emit.h"
 #include "gen/family/family.h"
+#include "masks/base/folder.h"
 #include "runtime/base/process.h"
 #include "runtime/compile/compile.h"
 #include "runtime/device/machine.h"

@@ -2,6 +2,7 @@
 /* See code.h. */
 #include "tests/sass/hopper/code.h"
 #include "masks/base/file.h"
+#include "masks/base/folder.h"
 #include "masks/base/text.h"
 #include "runtime/base/process.h"
 #include "runtime/compile/nvrtc.h"
