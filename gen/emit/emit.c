@@ -10,6 +10,7 @@
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 
 /* ---- the generated header ---- */
 
@@ -49,6 +50,15 @@ void emit_config_header(const struct target *t, const struct kernel_config *c, s
 }
 
 /* ---- the files ---- */
+
+int emit_check_templates(struct error *e)
+{
+    const char *folder = getenv("MASKC_TEMPLATES");
+    struct stat s;
+    return !folder || !*folder || (stat(folder, &s) == 0 && S_ISDIR(s.st_mode))
+               ? 0
+               : error_set(e, ERROR_INPUT, "MASKC_TEMPLATES=%s: a folder is expected", folder);
+}
 
 /* Text of a template from the folder in MASKC_TEMPLATES, or null. */
 static char *read_override(const char *name)

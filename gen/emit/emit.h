@@ -5,6 +5,7 @@
 #pragma once
 #include "gen/family/launch.h"
 #include "gen/target.h"
+#include "masks/base/error.h"
 #include "masks/base/text.h"
 #include <stdint.h>
 
@@ -26,6 +27,9 @@ struct source {
     char *config_header; /* owned; also one of the files */
     struct launch_record launch;
 };
+
+/* Fails where MASKC_TEMPLATES names no folder. */
+int emit_check_templates(struct error *e);
 
 /* kernel_request_check must have passed. */
 struct source *emit_source(const struct target *t, const struct kernel_config *c);

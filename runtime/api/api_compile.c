@@ -25,6 +25,10 @@ static int read_request(const struct maskc_options *o, struct kernel_request *re
         (unsigned)o->soft > MASKC_SOFT_SCALE || (unsigned)o->align > MASKC_ALIGN_END)
         return error_set(e, ERROR_INPUT,
                          "options: dtype, transform, soft or align is none of the known ones");
+    if (o->unused)
+        return error_set(e, ERROR_INPUT, "options: unused is %u; 0 is expected", o->unused);
+    if (o->align && !o->kv_length)
+        return error_set(e, ERROR_INPUT, "options: align goes with kv_length");
     *ret = (struct kernel_request){
         .dtype = (enum abi_dtype)o->dtype,
         .transform = (enum abi_transform)o->transform,
@@ -158,7 +162,7 @@ int maskc_bytes_save(const struct maskc_bytes *bytes, const char *path,
                      struct maskc_error *error)
 {
     struct error e = {0};
-    int r = bytes && path && (bytes->data || !bytes->size)
+    int r = bytes && path && bytes->data && bytes->size
                 ? file_write(path, bytes->data, bytes->size, &e)
                 : error_set(&e, ERROR_INPUT, "nothing to save, or no path");
     return api_answer(r, &e, error);

@@ -56,7 +56,9 @@ static int check_packed(const struct launch *c)
                          : 0;
     if (l->lengths)
         return launch_refuse(c, "lengths and offsets exclude each other");
-    if (l->tokens > INT32_MAX || l->tokens > (uint64_t)c->shape.batch * c->shape.n)
+    const bool readable = c->k->device->host_memory; /* check_lengths() says more of offsets */
+    if (l->tokens > INT32_MAX ||
+        (!readable && l->tokens > (uint64_t)c->shape.batch * c->shape.n))
         return launch_refuse(c, "tokens is more than batch sequences of this length hold");
     return 0;
 }
@@ -89,7 +91,10 @@ static int check_lengths(const struct launch *c)
                              "launch: offsets[%u..%u] = %d, %d is not a sequence of 0..%u rows",
                              b, b + 1, l->offsets[b], l->offsets[b + 1], c->shape.n);
     if (l->offsets[0] != 0 || (uint64_t)l->offsets[c->shape.batch] != l->tokens)
-        return launch_refuse(c, "offsets do not go from 0 to tokens");
+        return error_set(c->e, ERROR_INPUT,
+                         "launch: offsets go from %d to %d; 0 to %llu (tokens) is expected",
+                         l->offsets[0], l->offsets[c->shape.batch],
+                         (unsigned long long)l->tokens);
     return 0;
 }
 

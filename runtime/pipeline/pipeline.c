@@ -31,7 +31,7 @@ static void tell(const struct compile_request *r, const char *what, const char *
 
 /* ---- plans ---- */
 
-static int check_machine(const struct compile_request *r, struct error *e)
+int compile_check_machine(const struct compile_request *r, struct error *e)
 {
     if (!r->machine || !strcmp(r->machine, CALIBRATED))
         return 0;
@@ -100,7 +100,7 @@ static int plan_all(struct pipeline *p, struct error *e)
     for (uint32_t k = 0; k < r->n_targets; k++)
         if (kernel_request_check(&r->request, r->targets[k], e) < 0)
             return -1;
-    if (check_machine(r, e) < 0)
+    if (compile_check_machine(r, e) < 0 || emit_check_templates(e) < 0)
         return -1;
     for (uint32_t k = 0; k < r->n_targets; k++)
         if (find_plan(p, r->targets[k], &p->artifact.target[k].plan, e) < 0)

@@ -22,5 +22,7 @@ struct compile_request {
     bool text_only; /* CUDA targets: no binary, only the text that the emulation compiles */
     void (*progress)(const char *step);
 };
+/* Fails where a machine is named whose kind (CPU or GPU) is that of no target. */
+int compile_check_machine(const struct compile_request *r, struct error *e);
 int kernel_compile(const struct compile_request *r, uint8_t **ret, uint64_t *ret_size,
                    struct error *e);

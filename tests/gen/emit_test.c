@@ -204,7 +204,10 @@ static void test_override(void **state)
     struct error e;
     snprintf(path, sizeof path, "%s/abi.h", folder);
     assert_int_equal(file_write(path, "/* mine */\n", 11, &e), 0);
+    setenv("MASKC_TEMPLATES", path, 1);
+    assert_int_equal(emit_check_templates(&e), -1); /* a file */
     setenv("MASKC_TEMPLATES", folder, 1);
+    assert_int_equal(emit_check_templates(&e), 0);
     struct source *s = emit_source(target_find("x86-64-v3", &e),
                                    &(struct kernel_config){.request = {.head_dim = 64}});
     unsetenv("MASKC_TEMPLATES");

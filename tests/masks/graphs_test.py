@@ -101,6 +101,7 @@ class OrderTest(Case):
     def test_kernel_file_keeps_the_order(self):
         self.assertTrue((self.kernel.order == self.order).all())
         self.assertTrue((self.kernel.mask == self.mask).all())
+        self.assertIs(json.loads(run("info", str(self.path / "plain.mkb"), "--json"))["order"], True)
         self.assertIsNone(maskc.compile("window(3)", n=40, head_dim=16).order)
         self.assertIn("hold", run("verify", str(self.path / "plain.mkb")))
 

@@ -95,6 +95,7 @@ class KernelTest(Case):
         self.refused("soft mask", c, "dense", n=8, kv_length=9, bias="add")
         self.refused("key heads", c, "dense", n=8, heads=6, kv_heads=4)
         self.refused("align", c, "dense", n=8, kv_length=9, align="middle")
+        self.refused("align goes with kv_length", c, "dense", n=8, align="end")
         self.refused("target", c, "dense", n=8, target="z80")
         self.refused("mkb", maskc.load, "/nowhere.mkb")
         self.assertEqual(maskc.Error(2, "x").code, 2)
@@ -148,7 +149,7 @@ class ArraysTest(Case):
         self.assertTrue(numpy.array_equal(self.kernel.mask[0], self.bits))
         self.assertTrue(maskc.show(self.kernel)._repr_png_().startswith(b"\x89PNG"))
         self.assertTrue(repr(maskc.show(self.bits)).startswith("mask: "))
-        self.refused("mask: -n 100 is larger", maskc.show, self.bits, n=100)
+        self.refused("mask: n=100 is larger", maskc.show, self.bits, n=100)
 
     def test_orders_and_hops(self):
         import numpy

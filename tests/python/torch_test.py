@@ -9,7 +9,7 @@ import threading
 import unittest
 import warnings
 
-from common import KIND, Case, cmocka_count, cpu_only, error, needs_torch
+from common import KIND, Case, cmocka_count, cpu_only, error, has, needs_torch
 import maskc
 
 
@@ -172,6 +172,33 @@ class OperatorTest(Case):
         self.refused("scale", a, q, k, v, kernel, scale=float("inf"))
         self.refused("seed", a, q, k, v, kernel, dropout_p=0.1, seed=-1)
         self.refused("list", a, q, [1], v, kernel, kind=TypeError)
+        self.refused("bias: torch.bfloat16; torch.float32 is", a, q, k, v, kernel, bias=torch.zeros(2, 64, 64, dtype=torch.bfloat16))
+        rows = torch.randn(10, 2, 16)
+        for offsets in ([0, 3], [1, 10], [0, 2, 9]):
+            self.refused(f"offsets go from {offsets[0]} to {offsets[-1]}; 0 to 10 (tokens)", a, rows, rows, rows, kernel, offsets=offsets)
+        for shape in ((1, 1, 64, 16), (1, 2, 64, 8), (1, 2, 65, 16)):
+            meta = torch.empty(shape, device="meta")
+            self.refused("compiled for 2 heads of 16, length 64", a, meta, meta, meta, kernel)
+
+    def test_lists_without_an_element(self):
+        out = maskc.attention(self.q[:0], self.k[:0], self.v[:0], self.kernel, lengths=[])
+        self.assertEqual(out.shape, (0, 2, 64, 16))
+        self.assertEqual(maskc.attention(*(t[:0].numpy() for t in (self.q, self.k, self.v)), self.kernel, lengths=[]).shape, (0, 2, 64, 16))
+
+    @unittest.skipUnless(has("numpy"), "this Python has no numpy")
+    def test_seeds_of_numpy(self):
+        import numpy
+        import torch
+        kernel, seed = maskc.compile("dense", n=64, heads=2, head_dim=16, dropout=True), 2 ** 63 + 5
+        one, other = (maskc.attention(self.q, self.k, self.v, kernel, dropout_p=0.5, seed=s) for s in (seed, numpy.uint64(seed)))
+        self.assertTrue(torch.equal(one, other))
+
+        def drawn(state=None):
+            if state is not None:
+                numpy.random.seed(state)
+            return maskc.attention(*(t.numpy() for t in (self.q, self.k, self.v)), kernel, dropout_p=0.5)
+        first, second, again = drawn(3), drawn(), drawn(3)
+        self.assertTrue((first == again).all() and (first != second).any())
         self.refused("float32", maskc.compile, torch.full((8, 8), float("nan")))
 
     def test_moved_sequences(self):

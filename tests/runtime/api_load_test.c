@@ -105,6 +105,7 @@ static void files_are_saved_whole(void **state)
     assert_int_equal(maskc_bytes_save(&bytes, "/proc/nonexistent/x.mkb", &error),
                      MASKC_BAD_INPUT);
     assert_int_equal(maskc_bytes_save(NULL, path, &error), MASKC_BAD_INPUT);
+    assert_int_equal(maskc_bytes_save(&(struct maskc_bytes){0}, path, &error), MASKC_BAD_INPUT);
     assert_int_equal(maskc_bytes_save(&bytes, NULL, &error), MASKC_BAD_INPUT);
     maskc_bytes_free(&bytes);
 }

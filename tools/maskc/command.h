@@ -39,6 +39,11 @@ int command_check_head(const struct options *o, struct error *e);
 int command_request(const struct options *o, const char *default_targets,
                     const struct target **target, struct compile_request *ret, struct error *e);
 
+/* The same, for commands of one target. */
+int command_one_target(const struct options *o, const char *default_target,
+                       const struct target **target, struct compile_request *ret,
+                       struct error *e);
+
 /* Plans of --measured. Null without the option, or after a warning if the file cannot be used. Caller finishes it. */
 const struct measured_plans *command_measured(const struct options *o,
                                               struct measured_plans *ret);

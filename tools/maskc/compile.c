@@ -21,13 +21,25 @@ int command_request(const struct options *o, const char *default_targets,
     if (options_request(o, NULL, &ret->request, e) ||
         targets_resolve(list, &ret->request, target, ARTIFACT_MAX_TARGETS, &ret->n_targets,
                         e) ||
-        (o->machine && strcmp(o->machine, CALIBRATED) && !machine_find(o->machine, e)) ||
+        compile_check_machine(ret, e) || emit_check_templates(e) ||
         (o->family && !(ret->plan.family = family_find(o->family, e))))
         return -1;
     for (uint32_t t = 0; t < ret->n_targets; t++)
         if (kernel_request_check(&ret->request, target[t], e))
             return -1;
     return 0;
+}
+
+int command_one_target(const struct options *o, const char *default_target,
+                       const struct target **target, struct compile_request *ret,
+                       struct error *e)
+{
+    if (command_request(o, default_target, target, ret, e))
+        return -1;
+    return ret->n_targets == 1
+               ? 0
+               : error_set(e, ERROR_INPUT, "--target %s: one target is expected, not %u",
+                           o->target, ret->n_targets);
 }
 
 const struct measured_plans *command_measured(const struct options *o,

@@ -109,11 +109,8 @@ static int emit(const struct options *o, struct error *e)
     struct compile_request r;
     if (!o->output)
         return error_set(e, ERROR_INPUT, "emit needs -o DIR");
-    if (command_request(o, "cpu", target, &r, e))
+    if (command_one_target(o, "cpu", target, &r, e))
         return -1;
-    if (r.n_targets != 1)
-        return error_set(e, ERROR_INPUT, "emit takes one target, '%s' names %u", o->target,
-                         r.n_targets);
     struct mask *m = options_kernel_mask(o, o->argument[0], o->length[0], 0, &r.request, e);
     const struct machine *machine =
         machine_choose(r.machine, r.calibration, target[0], &r.request, e);

@@ -115,7 +115,7 @@ static json_t *info_json(const struct artifact *a, uint64_t size)
     const struct kernel_request *f = &a->request;
     bool sparse = f->transform == ABI_SPARSEGEN;
     return json_pack(
-        "{s:I, s:i, s:i, s:i, s:i, s:i, s:i, s:s, s:i, s:s, s:o, s:b, s:b, s:s, s:o, "
+        "{s:I, s:i, s:i, s:i, s:i, s:i, s:i, s:s, s:i, s:s, s:o, s:b, s:b, s:s, s:b, s:o, "
         "s:o}",
         "bytes", (json_int_t)size, "length", (int)request_queries(f, a->mask), "kv_length",
         (int)request_keys(f, a->mask), "heads", (int)a->mask->heads, "kv_heads",
@@ -123,8 +123,8 @@ static json_t *info_json(const struct artifact *a, uint64_t size)
         (int)a->mask->n_patterns, "dtype", dtype_name(f->dtype), "head_dim", (int)f->head_dim,
         "transform", sparse ? "sparsegen" : "softmax", "lambda",
         sparse ? json_real((double)f->lambda) : json_null(), "dropout", f->dropout, "backward",
-        f->backward, "soft", bias_name(f->bias), "targets", targets_json(a), "plans",
-        plans_json(a));
+        f->backward, "soft", bias_name(f->bias), "order", a->order != NULL, "targets",
+        targets_json(a), "plans", plans_json(a));
 }
 
 void command_print_json(json_t *j)
@@ -161,6 +161,18 @@ static int print_text(const struct artifact *a, uint64_t size, const struct opti
     return r;
 }
 
+static int check_layer(const struct options *o, const struct artifact *a, struct error *e)
+{
+    if (o->layer < 0)
+        return 0;
+    if (o->head < 0)
+        return error_set(e, ERROR_INPUT, "--layer goes with --head");
+    return o->layer < a->mask->layers
+               ? 0
+               : error_set(e, ERROR_INPUT, "--layer %lld is out of range, 0..%u is expected",
+                           (long long)o->layer, a->mask->layers - 1);
+}
+
 static int info(const struct options *o, struct error *e)
 {
     const char *path = o->argument[0];
@@ -169,6 +181,8 @@ static int info(const struct options *o, struct error *e)
     int code = file_open(path, &f, e);
     if (!code)
         code = artifact_read(f.bytes, f.size, path, &a, e);
+    if (!code)
+        code = check_layer(o, a, e);
     if (!code && o->json)
         command_print_json(info_json(a, f.size));
     else if (!code)

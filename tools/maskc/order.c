@@ -149,7 +149,7 @@ static void print_text(const struct contest *c)
 static int order(struct contest *c, struct error *e)
 {
     const struct target *target[ARTIFACT_MAX_TARGETS];
-    if (check_options(c->o, e) || command_request(c->o, "cpu", target, &c->request, e))
+    if (check_options(c->o, e) || command_one_target(c->o, "cpu", target, &c->request, e))
         return -1;
     c->target = target[0];
     c->machine = machine_choose(c->request.machine, c->request.calibration, c->target,

@@ -45,7 +45,7 @@ int command_plan(const struct options *o)
     struct error e = {0};
     const struct target *target[ARTIFACT_MAX_TARGETS];
     struct compile_request request;
-    if (command_check_head(o, &e) || command_request(o, "cpu", target, &request, &e))
+    if (command_check_head(o, &e) || command_one_target(o, "cpu", target, &request, &e))
         return command_fail(&e);
     const struct machine *machine =
         machine_choose(request.machine, request.calibration, target[0], &request.request, &e);

@@ -75,6 +75,8 @@ def counts(values, name, size):
         array = numpy.asarray(values)
     except (RuntimeError, TypeError, ValueError):
         raise TypeError(f"{name}: {type(values).__name__}; whole numbers are expected") from None
+    if not array.size:
+        array = array.astype(numpy.int32)
     if array.dtype.kind not in "iu" or array.shape != (size,):
         raise Error(2, f"{name}: {array.dtype} {list(array.shape)}; integers [{size}] are expected")
     if array.size and (array.min() < 0 or array.max() >= 2 ** 31):
@@ -94,6 +96,14 @@ def check_numbers(kernel, layer, dropout_p, seed, scale):
             raise TypeError(f"{name}: {value!r} is not a number")
         if not abs(value) < 3e38 or (name == "dropout_p" and not 0 <= value < 1):
             raise Error(2, f"{name}: {value} is not {'finite' if name == 'scale' else 'in 0 <= p < 1'}")
+
+
+def seed_of(seed, dropout_p):
+    """The number given, or one from numpy.random's global generator."""
+    if seed is None and dropout_p:
+        import numpy
+        return int(numpy.random.randint(2 ** 63 - 1, dtype=numpy.int64))
+    return (seed or 0).__index__()
 
 
 def check_starts(starts, offsets, kernel):
@@ -192,7 +202,7 @@ def attention_positions(q, k, v, kernel, layer, lengths, starts, offsets, dropou
         if length > kernel.length:
             raise Error(2, f"offsets: a sequence of {length}, but the mask has {kernel.length}")
     launch = library.Launch(
-        batch=batch, length=length, layer=layer.__index__(), dropout=dropout_p, seed=(seed or 0).__index__(), **scale_of(scale),
+        batch=batch, length=length, layer=layer.__index__(), dropout=dropout_p, seed=seed_of(seed, dropout_p), **scale_of(scale),
         lengths=kept[0].ctypes.data if kept[0] is not None else None, offsets=kept[1].ctypes.data if packed else None,
         tokens=len(q) if packed else 0, query=tensor_of(q, packed), key=tensor_of(k, packed), value=tensor_of(v, packed),
         out=tensor_of(out, packed), lse=lse.ctypes.data, soft=soft.ctypes.data if soft is not None else None,

@@ -10,7 +10,7 @@ from ._library import Error
 from .arguments import check_dense, check_kernel, check_ordered
 from .kernel import Kernel
 from .torch_autograd import BELOW_AUTOGRAD, attend_traced, backward_op, differentiable, forward_op, raise_plain, refuse_vmap  # noqa: F401
-from .torch_numbers import number, retain
+from .torch_numbers import BY_NUMBER, number, retain
 
 COUNTS = (torch.int32, torch.int64)
 MOST_SEED = 2 ** 63 - 1
@@ -27,12 +27,20 @@ def empty_like_rows(q):
     return torch.empty((b, n, h, d), dtype=q.dtype, device=q.device).transpose(1, 2)
 
 
+def check_compiled(kernel, q, rank):
+    """Refuses heads, head dimension and length that the kernel was not compiled for. The kernel may be unknown in this process."""
+    heads, length = (q.shape[1], q.shape[2]) if rank == 4 else (q.shape[1], 0)
+    if kernel is not None and (heads != kernel.heads or q.shape[-1] != kernel.head_dim or (isinstance(length, int) and length > kernel.length)):
+        raise Error(2, f"q: shape {list(q.shape)}; the kernel was compiled for {kernel.heads} heads of {kernel.head_dim}, length {kernel.length}")
+
+
 @torch.library.register_fake("maskc::forward")
 def fake_forward(q, k, v, kernel, layer, scale, lengths, starts, offsets, dropout_p, seed, bias):
     rank = 4 if offsets is None else 3
     if q.dim() != rank or k.dim() != rank or k.shape != v.shape:
         raise Error(2, f"q, k, v: shapes {list(q.shape)}, {list(k.shape)}, {list(v.shape)}; all "
                        f"{'[B, H, N, D]' if rank == 4 else '[T, H, D]'} are expected")
+    check_compiled(BY_NUMBER.get(kernel), q, rank)
     for name, t in zip(("k", "v", "lengths", "starts", "offsets", "bias"), (k, v, lengths, starts, offsets, bias)):
         if t is not None and t.device != q.device:
             raise Error(2, f"{name}: on {t.device}, but q is on {q.device}")
@@ -62,12 +70,21 @@ def cast(kernel, *tensors):
     raise Error(2, f"{wrong}: {tensors['qkv'.index(wrong)].dtype}, but the kernel was compiled for {want}")
 
 
+def cast_bias(bias):
+    """To float32 under autocast; else it must be."""
+    kind = bias.device.type
+    if kind in ("cpu", "cuda") and torch.is_autocast_enabled(kind) and bias.is_floating_point():
+        return bias.float()
+    raise Error(2, f"bias: {bias.dtype}; torch.float32 is expected")
+
+
 def counts(values, name, device):
     """int32 [..] on the device; the operator judges the shape and libmaskc the numbers. What no int32 holds becomes one that
     is as wrong."""
     if not isinstance(values, torch.Tensor):
         try:
             values = torch.tensor(values, device=device)
+            values = values if values.numel() else values.to(torch.int32)
         except (TypeError, ValueError, RuntimeError, OverflowError):
             raise TypeError(f"{name}: {type(values).__name__}; a tensor or a list of whole numbers is expected") from None
     if values.layout is not torch.strided or values.is_nested:
@@ -95,8 +112,9 @@ def seed_tensor(seed):
             raise Error(2, f"seed: {seed.dtype} {list(seed.shape)}; a whole number or an int64 scalar is expected")
         check_dense("seed", seed)
         return seed.cpu()
-    if not hasattr(seed, "__index__") or not 0 <= seed < 2 ** 64:
+    if not hasattr(seed, "__index__") or not 0 <= seed.__index__() < 2 ** 64:
         raise Error(2, f"seed: {seed!r} is not a whole number in 0 <= seed < 2^64")
+    seed = seed.__index__()
     return torch.tensor(seed - 2 ** 64 if seed > MOST_SEED else seed, dtype=torch.int64, device="cpu")
 
 
@@ -215,6 +233,8 @@ def attention(q, k, v, kernel, layer=0, lengths=None, starts=None, offsets=None,
         lengths = torch.stack((full, key_lengths))
     if offsets is not None:
         offsets = counts(offsets, "offsets", q.device)
+    if bias is not None and bias.dtype != torch.float32:
+        bias = cast_bias(bias)
     if dropout_p:
         seed = seed_tensor(seed)
     else:

@@ -66,7 +66,7 @@ static int bench_mask(struct bench *b, const char *name, uint32_t n, const char 
     o.dtype = dtype;
     o.forward_only = o.forward_only || !b->backward;
     o.with_dropout = o.dropout > 0;
-    if (command_request(&o, default_target(&o), target, &r, e))
+    if (command_one_target(&o, default_target(&o), target, &r, e))
         return -1;
     struct mask *m = options_kernel_mask(&o, name, n, 12, &r.request, e);
     struct plan_choice choice = {0};

@@ -88,7 +88,7 @@ static int read_request(const struct options *o, struct snap_request *r, struct 
 {
     const struct target *target[ARTIFACT_MAX_TARGETS];
     struct compile_request compile;
-    if (command_request(o, "cpu", target, &compile, e) < 0)
+    if (command_one_target(o, "cpu", target, &compile, e) < 0)
         return -1;
     r->machine =
         machine_choose(compile.machine, compile.calibration, target[0], &compile.request, e);
