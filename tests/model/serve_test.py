@@ -13,6 +13,7 @@ import http.client
 import json
 import pathlib
 import random
+import select
 import re
 import socket
 import subprocess
@@ -240,22 +241,21 @@ def check_contents(server, fails):
 
 
 def check_slow(server, fails):
-    """A client that sends a byte a second receives 408 and is cut off."""
-    s = connect(server.port)
-    s.sendall(b"POST /embed HTTP/1.1\r\nHost: x\r\nContent-Length: 100\r\n\r\n")
-    begin, said = time.monotonic(), b""
-    s.settimeout(0.5)
-    while time.monotonic() - begin < 20 and not said:
-        try:
-            s.sendall(b"{")
-            said = s.recv(100)
-        except TimeoutError:
-            continue
-        except OSError:
-            break
-    if not said.startswith(b"HTTP/1.1 408"):
-        fails.append(f"a slow client was told {said[:40]}")
-    s.close()
+    """A client that sends a byte a second receives 408 and is cut off. One that sends nothing is cut off before that."""
+    with connect(server.port) as s, connect(server.port) as silent:
+        s.sendall(b"POST /embed HTTP/1.1\r\nHost: x\r\nContent-Length: 100\r\n\r\n")
+        begin, said = time.monotonic(), b""
+        s.settimeout(0.5)
+        while time.monotonic() - begin < 20 and not said:
+            try:
+                s.sendall(b"{")
+                said = s.recv(100)
+            except TimeoutError:
+                continue
+            except OSError:
+                break
+        fails += [f"a slow client was told {said[:40]}"] * (not said.startswith(b"HTTP/1.1 408"))
+        fails += ["a silent client is kept"] * (not select.select([silent], [], [], 0)[0])
 
 
 def check_fill(server, fails):

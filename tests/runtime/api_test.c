@@ -255,6 +255,17 @@ static void a_wrong_cap_is_refused(void **state)
     cap_restore(before);
 }
 
+static void fields_without_a_meaning_are_zero(void **state)
+{
+    const struct maskc_options wrong[] = {{.length = 32, .unused = 1},
+                                          {.length = 32, .align = MASKC_ALIGN_END}};
+    struct maskc_bytes bytes = {0};
+    struct maskc_error error = {0};
+    (void)state;
+    for (size_t k = 0; k < sizeof wrong / sizeof *wrong; k++)
+        assert_int_equal(maskc_compile("star", &wrong[k], &bytes, &error), MASKC_BAD_INPUT);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -266,6 +277,7 @@ int main(void)
         cmocka_unit_test(target_lists_are_resolved),
         cmocka_unit_test(a_cap_hides_the_levels_above_it),
         cmocka_unit_test(a_wrong_cap_is_refused),
+        cmocka_unit_test(fields_without_a_meaning_are_zero),
     };
     return cmocka_run_group_tests_name("api", tests, api_set_up, api_tear_down);
 }

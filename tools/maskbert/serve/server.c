@@ -245,6 +245,8 @@ static enum MHD_Result handle(void *context, struct MHD_Connection *connection,
     struct request *r = *at;
     (void)version;
     if (!r) {
+        MHD_set_connection_option(connection, MHD_CONNECTION_OPTION_TIMEOUT,
+                                  (unsigned)IDLE_SECONDS);
         *at = r = request_new(context, connection, path);
         return check_headers(r, path, method) ? send_reply(r) : MHD_YES;
     }
@@ -256,6 +258,16 @@ static enum MHD_Result handle(void *context, struct MHD_Connection *connection,
         return MHD_YES;
     }
     return r->status ? send_reply(r) : body_is_whole(r);
+}
+
+/* Connections that send nothing must not keep others from being accepted. */
+static void begins(void *context, struct MHD_Connection *connection, void **at,
+                   enum MHD_ConnectionNotificationCode code)
+{
+    (void)context, (void)at;
+    if (code == MHD_CONNECTION_NOTIFY_STARTED)
+        MHD_set_connection_option(connection, MHD_CONNECTION_OPTION_TIMEOUT,
+                                  (unsigned)FIRST_SECONDS);
 }
 
 /* ---- start and stop ---- */
@@ -281,12 +293,12 @@ static int listen_at(struct server *s, const char *host, uint16_t *port, struct 
     if (address->ai_family == AF_INET6)
         flags |= MHD_USE_IPv6;
     errno = 0;
-    s->daemon =
-        MHD_start_daemon(flags, *port, NULL, NULL, handle, s, MHD_OPTION_SOCK_ADDR,
-                         address->ai_addr, MHD_OPTION_NOTIFY_COMPLETED, completed, s,
-                         MHD_OPTION_CONNECTION_LIMIT, (unsigned)CONNECTION_LIMIT,
-                         MHD_OPTION_CONNECTION_MEMORY_LIMIT, (size_t)CONNECTION_MEMORY,
-                         MHD_OPTION_CONNECTION_TIMEOUT, (unsigned)IDLE_SECONDS, MHD_OPTION_END);
+    s->daemon = MHD_start_daemon(
+        flags, *port, NULL, NULL, handle, s, MHD_OPTION_SOCK_ADDR, address->ai_addr,
+        MHD_OPTION_NOTIFY_COMPLETED, completed, s, MHD_OPTION_NOTIFY_CONNECTION, begins, s,
+        MHD_OPTION_CONNECTION_LIMIT, (unsigned)CONNECTION_LIMIT,
+        MHD_OPTION_CONNECTION_MEMORY_LIMIT, (size_t)CONNECTION_MEMORY,
+        MHD_OPTION_CONNECTION_TIMEOUT, (unsigned)IDLE_SECONDS, MHD_OPTION_END);
     freeaddrinfo(address);
     if (!s->daemon)
         return error_set(e, ERROR_INPUT, "cannot listen on %.100s, port %u: %s", host, *port,
