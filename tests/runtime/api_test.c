@@ -257,8 +257,10 @@ static void a_wrong_cap_is_refused(void **state)
 
 static void fields_without_a_meaning_are_zero(void **state)
 {
-    const struct maskc_options wrong[] = {{.length = 32, .unused = 1},
-                                          {.length = 32, .align = MASKC_ALIGN_END}};
+    enum { SIZE = sizeof(struct maskc_options) };
+    const struct maskc_options wrong[] = {
+        {.struct_size = SIZE, .length = 32, .unused = 1},
+        {.struct_size = SIZE, .length = 32, .align = MASKC_ALIGN_END}};
     struct maskc_bytes bytes = {0};
     struct maskc_error error = {0};
     (void)state;

@@ -18,8 +18,8 @@ enum {
 };
 #define HELD_LIMIT     ((size_t)96 << 20) /* bytes of all bodies and replies; more: 503 */
 #define UPLOAD_SECONDS 10                 /* from the headers to the last byte; more: 408 */
-#define FIRST_SECONDS  5                  /* a connection without a request is closed after these, ... */
-#define IDLE_SECONDS   30                 /* ... one that has had a request after these */
+#define FIRST_SECONDS  5  /* a connection without a request is closed after these, ... */
+#define IDLE_SECONDS   30 /* ... one that has had a request after these */
 
 struct MHD_Connection;
 struct route;
