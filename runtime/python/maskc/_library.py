@@ -124,8 +124,11 @@ def op_library_path():
 
 def without_operator():
     """One line: why the package has no operator, and the command that builds it."""
-    from ._build import NO_OPERATOR
-    return (f"this maskc was built without its operator of torch ({NO_OPERATOR}): install torch 2.10 or later and g++, then run in the checkout "
+    try:
+        from ._build import NO_OPERATOR as reason
+    except ImportError:
+        reason = ""
+    return (f"this maskc was built without its operator of torch ({reason or 'a folder of sources, or a build that is not complete'}): install torch 2.10 or later and g++, then run in the checkout "
             f"MASKC_TORCH_PYTHON={sys.executable} {sys.executable} -m pip install --force-reinstall --no-deps .")
 
 

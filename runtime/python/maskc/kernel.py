@@ -117,7 +117,8 @@ class Kernel:
 
     @property
     def mask(self):
-        """The mask, a numpy bool array [layers, heads, n, n], in the order of tokens; with other keys than queries [layers, heads, n, kv_length]."""
+        """The mask, a numpy bool array [layers, heads, n, n], in the order of tokens; with other keys than queries [layers, heads, n, kv_length].
+        It is kept: copy it before you change it."""
         if self._mask is None:
             with tempfile.TemporaryDirectory(prefix="maskc-") as folder:
                 path = os.path.join(folder, "kernel.mkb")
