@@ -49,6 +49,16 @@ void dataset_skip(struct dataset *d, uint32_t line)
     *MEMORY_PUSH(d->skipped, d->n_skipped, d->skipped_capacity) = id;
 }
 
+int dataset_check_label(const struct rows *r, size_t k, struct error *e)
+{
+    struct text_check c = {0};
+    const char *label = rows_field(r, k);
+    text_check_line(&c, label, strlen(label));
+    return c.replaced
+               ? rows_fail(r, k, e, "the label is not UTF-8; a label in UTF-8 is expected")
+               : 0;
+}
+
 /* ---- classes ---- */
 
 bool dataset_number(const char *text, double *ret)

@@ -38,6 +38,8 @@ static int take_row(struct dataset *d, const struct rows *r, size_t columns,
                          r->fields, columns);
     if (d->labelled && !*rows_field(r, (size_t)c->label))
         return rows_fail(r, (size_t)c->label, e, "the label is empty");
+    if (d->labelled && dataset_check_label(r, (size_t)c->label, e) < 0)
+        return -1;
     struct task_example *x =
         dataset_add(d, (uint32_t)text_columns(d->task), (uint32_t)d->labelled);
     for (size_t k = 0; k < x->texts; k++)

@@ -9,6 +9,8 @@ void *dataset_array(struct dataset *d, size_t count, size_t size);
 /* A new example with space for so many texts and labels, its id the number of those before it, skipped ones too. */
 struct task_example *dataset_add(struct dataset *d, uint32_t texts, uint32_t labels);
 void dataset_skip(struct dataset *d, uint32_t line);
+/* Refuses a label in field k that is not UTF-8: config.json could not hold it. */
+int dataset_check_label(const struct rows *r, size_t k, struct error *e);
 
 /* Each fills *d but for classes and values. */
 int read_glue(struct dataset *d, const struct task_source *from, struct error *e);

@@ -38,6 +38,8 @@ static int take_row(struct dataset *d, const struct rows *r, struct sentence *s,
     const char *label = rows_field(r, r->fields - 1);
     if (r->fields < 2 || !*word || !*label)
         return rows_fail(r, 0, e, "a word, a tab and its label are expected");
+    if (dataset_check_label(r, r->fields - 1, e) < 0)
+        return -1;
     if (!s->cells)
         s->line = r->field[0].line;
     *MEMORY_PUSH(s->cell, s->cells, s->capacity) = dataset_keep(d, word);

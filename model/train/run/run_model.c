@@ -50,15 +50,26 @@ static bool same_labels(const struct model_config *c, const struct arch_class *c
     return true;
 }
 
-static void set_labels(json_t *json, const struct objective_data *d)
+/* Fills id2label and label2id. JSON holds only labels in UTF-8. */
+static int name_labels(json_t *name, json_t *number, const struct objective_data *d,
+                       struct error *e)
 {
-    json_t *name = json_object(), *number = json_object();
     char digits[24];
     for (uint32_t k = 0; d->label && k < d->labels; k++) {
         snprintf(digits, sizeof digits, "%u", k);
-        json_object_set_new(name, digits, json_string(d->label[k]));
-        json_object_set_new(number, d->label[k], json_integer(k));
+        if (json_object_set_new(name, digits, json_string(d->label[k])) < 0 ||
+            json_object_set_new(number, d->label[k], json_integer(k)) < 0)
+            return error_set(e, ERROR_INPUT,
+                             "label \"%.60s\" is not UTF-8; a label in UTF-8 is expected",
+                             d->label[k]);
     }
+    return 0;
+}
+
+static int set_labels(json_t *json, const struct objective_data *d, struct error *e)
+{
+    json_t *name = json_object(), *number = json_object();
+    int r = name_labels(name, number, d, e);
     json_object_del(json, "num_labels");
     json_object_del(json, "id2label");
     json_object_del(json, "label2id");
@@ -70,6 +81,7 @@ static void set_labels(json_t *json, const struct objective_data *d)
     }
     json_decref(name);
     json_decref(number);
+    return r;
 }
 
 static void say_new(const struct weights *w, void (*say)(const char *line))
@@ -95,7 +107,8 @@ static int give_head(struct model_config *c, struct weights *w, const struct obj
         return error_set(e, ERROR_INPUT, "%s has no model class that ends with %s",
                          c->arch->title, o->model_class);
     const bool same = !strcmp(c->architecture, class->name) && same_labels(c, class, d);
-    set_labels(c->json, d);
+    if (set_labels(c->json, d, e) < 0)
+        return -1;
     json_object_del(c->json, "problem_type");
     if (o->problem)
         json_object_set_new(c->json, "problem_type", json_string(o->problem));

@@ -240,6 +240,9 @@ def odd_files(toy):
     assert "accuracy" in evaluate(toy, "mixed", "run", "--task", "text")["metrics"]
     (folder / "train.tsv").write_text("text\tlabel\nthe cat\t1.5\nthe dog\tnone\n")
     toy.refused("--data: its samples are not those", *arguments("mixed", "run", "--task", "text", "--steps", 1, "--resume"))
+    (folder / "train.tsv").write_bytes(b"text\tlabel\nthe cat\tbar\nthe dog\tcaf\xe9\n")
+    toy.refused("mixed/train.tsv:3:9: the label is not UTF-8", *arguments("mixed", "new", "--task", "text"))
+    toy.refused("mixed/train.tsv:3:9: the label is not UTF-8", *arguments("mixed", "new", "--task", "tokens"))
     toy.remove("run", "mixed")
 
 
