@@ -297,6 +297,15 @@ static int answer_questions(const struct evaluating *v, struct error *e)
 
 /* ---- all ---- */
 
+/* The line of each text; of JSON without lines the number of its example. */
+static struct task_names names_of(const struct dataset *d, uint32_t *number, uint32_t each)
+{
+    const bool lines = d->count && d->example[0].line;
+    for (size_t k = 0; k < d->count * each; k++)
+        number[k] = lines ? d->example[k / each].line : (uint32_t)(k / each) + 1;
+    return (struct task_names){lines ? "line" : "example", number};
+}
+
 static int run(const struct evaluating *v, struct error *e)
 {
     switch (v->d->task->format) {
@@ -315,9 +324,15 @@ int evaluate_dataset(const struct task_runner *t, const struct dataset *d,
                      double null_threshold, struct evaluated *ret, struct error *e)
 {
     struct evaluated all = {0};
-    const struct evaluating v = {t, d, null_threshold, &all};
+    const uint32_t each = d->task->format == TASK_ENDINGS ? TASK_CHOICES : 1;
+    uint32_t *number = memory_new(d->count * each, sizeof *number);
+    struct task_options options = *t->options;
+    options.names = names_of(d, number, each);
+    const struct task_runner runner = {t->engine, &options, t->workspace};
+    const struct evaluating v = {&runner, d, null_threshold, &all};
     predictions_begin(&all.found, d);
     int r = run(&v, e);
+    free(number);
     if (r < 0)
         evaluated_finish(&all);
     else

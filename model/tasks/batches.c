@@ -3,6 +3,7 @@
    what does not fit shows early. */
 #include "masks/base/memory.h"
 #include "model/tasks/tasks.h"
+#include <math.h>
 #include <omp.h>
 #include <stdlib.h>
 #include <string.h>
@@ -253,5 +254,16 @@ int task_run(const struct task_runner *t, const struct task_batches *b,
     }
     if (o->progress)
         o->progress(o->context, b->texts, b->texts);
+    return 0;
+}
+
+int task_check_output(const struct task_options *o, uint32_t text, const float *x, uint64_t n,
+                      struct error *e)
+{
+    for (uint64_t k = 0; k < n; k++)
+        if (!isfinite(x[k]))
+            return error_set(e, ERROR_FALSE, "the model's output for %s %u is not finite",
+                             o->names.unit ? o->names.unit : "line",
+                             o->names.number ? o->names.number[text] : text + 1);
     return 0;
 }

@@ -56,29 +56,39 @@ static void make_probabilities(const struct task_labels *l, float *x)
 }
 
 struct classify {
-    const struct engine *g;
+    const struct task_runner *t;
     struct task_labels *ret;
 };
+
+/* value: [rows, labels], as the head gives it. */
+static int keep_text(const struct classify *c, uint32_t text, uint64_t from, float *value,
+                     struct error *e)
+{
+    struct task_labels *l = c->ret;
+    const uint64_t count = l->first[text + 1] - l->first[text];
+    float *x = value + from * l->labels;
+    if (task_check_output(c->t->options, text, x, count * l->labels, e) < 0)
+        return -1;
+    for (uint64_t k = 0; k < count; k++)
+        make_probabilities(l, x + k * l->labels);
+    memcpy(l->value + l->first[text] * l->labels, x, count * l->labels * sizeof *x);
+    return 0;
+}
 
 static int classify(void *context, const uint32_t *text, uint32_t n,
                     struct engine_workspace *workspace, struct error *e)
 {
     const struct classify *c = context;
-    struct task_labels *l = c->ret;
+    const struct engine *g = c->t->engine;
+    const struct task_labels *l = c->ret;
     bool tokens = l->kind == TASK_TOKENS;
     size_t rows = tokens ? workspace->tokens : n;
     float *value = memory_new(rows * l->labels, sizeof *value);
-    int r = tokens                 ? head_tokens(c->g, workspace, value, e)
-            : l->kind == TASK_NEXT ? head_next(c->g, workspace, value, e)
-                                   : head_sequences(c->g, workspace, value, e);
-    for (size_t k = 0; k < rows && r == 0; k++)
-        make_probabilities(l, value + k * l->labels);
-    for (uint32_t s = 0; s < n && r == 0; s++) {
-        uint64_t from = tokens ? (uint64_t)workspace->offsets[s] : s;
-        uint64_t count = l->first[text[s] + 1] - l->first[text[s]];
-        memcpy(l->value + l->first[text[s]] * l->labels, value + from * l->labels,
-               count * l->labels * sizeof *value);
-    }
+    int r = tokens                 ? head_tokens(g, workspace, value, e)
+            : l->kind == TASK_NEXT ? head_next(g, workspace, value, e)
+                                   : head_sequences(g, workspace, value, e);
+    for (uint32_t s = 0; s < n && r == 0; s++)
+        r = keep_text(c, text[s], tokens ? (uint64_t)workspace->offsets[s] : s, value, e);
     free(value);
     return r;
 }
@@ -88,7 +98,7 @@ int task_classify(const struct task_runner *t, const struct task_batches *b,
 {
     const struct engine *g = t->engine;
     struct task_labels l = {.kind = task_kind(&g->config)};
-    struct classify c = {g, &l};
+    struct classify c = {t, &l};
     struct task_visitor visitor = {classify, &c};
     l.labels = l.kind == TASK_NEXT ? 2 : g->config.labels;
     l.first = memory_new((size_t)b->texts + 1, sizeof *l.first);
@@ -111,7 +121,7 @@ void task_labels_finish(struct task_labels *l)
 }
 
 struct logits {
-    const struct engine *g;
+    const struct task_runner *t;
     float *ret;
 };
 
@@ -120,9 +130,11 @@ static int take_logits(void *context, const uint32_t *text, uint32_t n,
 {
     const struct logits *l = context;
     float *value = memory_new(n, sizeof *value);
-    int r = head_sequences(l->g, workspace, value, e);
-    for (uint32_t k = 0; k < n && r == 0; k++)
+    int r = head_sequences(l->t->engine, workspace, value, e);
+    for (uint32_t k = 0; k < n && r == 0; k++) {
+        r = task_check_output(l->t->options, text[k], &value[k], 1, e);
         l->ret[text[k]] = value[k];
+    }
     free(value);
     return r;
 }
@@ -130,7 +142,7 @@ static int take_logits(void *context, const uint32_t *text, uint32_t n,
 int task_logits(const struct task_runner *t, const struct task_batches *b, float *ret,
                 struct error *e)
 {
-    struct logits l = {t->engine, ret};
+    struct logits l = {t, ret};
     const struct task_visitor visitor = {take_logits, &l};
     if (t->engine->config.labels != 1)
         return error_set(e, ERROR_INPUT, "the model has %u labels, one is expected",

@@ -8,6 +8,7 @@
 #include <string.h>
 
 struct embed {
+    const struct task_options *o;
     const struct engine *g;
     const struct embedding *how;
     const uint32_t *left_out; /* [texts]: first tokens that are not pooled; null: none */
@@ -96,7 +97,7 @@ static void max_rows(const struct embed *m, const struct engine_workspace *w, st
     for (uint32_t k = r.begin; k < r.end; k++) {
         engine_row(m->g, w, k, row);
         for (uint32_t i = 0; i < size; i++)
-            ret[i] = row[i] > ret[i] ? row[i] : ret[i];
+            ret[i] = row[i] > ret[i] || isnan(row[i]) ? row[i] : ret[i];
     }
     free(row);
 }
@@ -186,7 +187,10 @@ static int embed(void *context, const uint32_t *text, uint32_t n,
         run_steps(m, pooled + k * size, m->ret + text[k] * kept);
     }
     free(pooled);
-    return 0;
+    int r = 0;
+    for (uint32_t k = 0; k < n && r == 0; k++)
+        r = task_check_output(m->o, text[k], m->ret + text[k] * kept, kept, e);
+    return r;
 }
 
 /* b->left_out, or null where it is 0 for each text. */
@@ -201,7 +205,7 @@ static const uint32_t *find_left_out(const struct task_batches *b)
 int task_embed(const struct task_runner *t, const struct task_batches *b,
                const struct embedding *how, float *ret, struct error *e)
 {
-    struct embed m = {t->engine, how, find_left_out(b), ret};
+    struct embed m = {t->options, t->engine, how, find_left_out(b), ret};
     struct task_visitor visitor = {embed, &m};
     return task_run(t, b, &visitor, e);
 }

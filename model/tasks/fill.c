@@ -7,6 +7,7 @@
 #include <stdlib.h>
 
 struct fill {
+    const struct task_options *o;
     const struct engine *g;
     const struct task_batches *b;
     struct task_gaps *ret;
@@ -61,6 +62,13 @@ static uint32_t find(struct fill *f, const uint32_t *text, uint32_t n,
     return count;
 }
 
+/* Any NaN or +infinity among the logits makes all probabilities NaN. */
+static int check_gap(const struct fill *f, const struct task_gap *gap, struct error *e)
+{
+    return f->ret->top ? task_check_output(f->o, gap->text, &gap->word[0].probability, 1, e)
+                       : 0;
+}
+
 static int fill(void *context, const uint32_t *text, uint32_t n,
                 struct engine_workspace *workspace, struct error *e)
 {
@@ -73,9 +81,12 @@ static int fill(void *context, const uint32_t *text, uint32_t n,
     for (uint32_t k = 0; k < count && r == 0; k += AT_ONCE) {
         uint32_t some = count - k < AT_ONCE ? count - k : AT_ONCE;
         r = head_words(f->g, workspace, rows + k, some, logit, e);
-        for (uint32_t i = 0; i < some && r == 0; i++)
+        for (uint32_t i = 0; i < some && r == 0; i++) {
+            const struct task_gap *gap = &f->ret->gap[before + k + i];
             choose(logit + (size_t)i * words, &f->g->tokenizer->vocabulary, f->ret->top,
-                   f->ret->gap[before + k + i].word);
+                   gap->word);
+            r = check_gap(f, gap, e);
+        }
     }
     free(logit);
     free(rows);
@@ -94,7 +105,7 @@ int task_fill(const struct task_runner *t, const struct task_batches *b, uint32_
               struct task_gaps *ret, struct error *e)
 {
     const struct engine *g = t->engine;
-    struct fill f = {g, b, ret};
+    struct fill f = {t->options, g, b, ret};
     struct task_visitor visitor = {fill, &f};
     if (g->tokenizer->mask < 0)
         return error_set(e, ERROR_INPUT, "the tokenizer has no [MASK]");

@@ -17,6 +17,7 @@ struct window {
 };
 
 struct answer {
+    const struct task_options *o;
     const struct engine *g;
     struct task_batches b; /* a sequence is a window */
     struct window *window;
@@ -80,9 +81,11 @@ static void keep(struct task_spans *s, uint32_t text, struct task_span span)
 }
 
 /* logit: [tokens of the window, 2]. */
-static void read_window(struct answer *a, uint32_t k, const float *logit)
+static int read_window(struct answer *a, uint32_t k, const float *logit, struct error *e)
 {
     const struct window *w = &a->window[k];
+    if (task_check_output(a->o, w->text, logit, 2 * (uint64_t)a->b.sequence[k].count, e) < 0)
+        return -1;
     const struct token_span *span = a->b.span + w->at;
     uint32_t end = w->end;
     float none = logit[0] + logit[1];
@@ -93,6 +96,7 @@ static void read_window(struct answer *a, uint32_t k, const float *logit)
                                     0});
     if (none < a->ret->no_answer[w->text])
         a->ret->no_answer[w->text] = none;
+    return 0;
 }
 
 static int read_batch(void *context, const uint32_t *window, uint32_t n,
@@ -102,8 +106,18 @@ static int read_batch(void *context, const uint32_t *window, uint32_t n,
     float *logit = memory_new((size_t)workspace->tokens * 2, sizeof *logit);
     int r = head_span(a->g, workspace, logit, e);
     for (uint32_t k = 0; k < n && r == 0; k++)
-        read_window(a, window[k], logit + 2 * (size_t)workspace->offsets[k]);
+        r = read_window(a, window[k], logit + 2 * (size_t)workspace->offsets[k], e);
     free(logit);
+    return r;
+}
+
+/* Fails where the sum of two logits is not finite. */
+static int check_scores(const struct answer *a, uint32_t text, struct error *e)
+{
+    const struct task_spans *s = a->ret;
+    int r = task_check_output(a->o, text, &s->no_answer[text], 1, e);
+    for (uint32_t k = 0; k < s->count[text] && r == 0; k++)
+        r = task_check_output(a->o, text, &s->span[(size_t)text * s->top + k].score, 1, e);
     return r;
 }
 
@@ -158,7 +172,8 @@ int task_answer(const struct task_runner *t, const struct task_text *text, uint3
 {
     const uint32_t longest = t->engine->longest, asked = t->options->max_length;
     const uint32_t wanted = asked ? asked : WINDOW_TOKENS;
-    struct answer a = {.g = t->engine,
+    struct answer a = {.o = t->options,
+                       .g = t->engine,
                        .most = wanted < longest ? wanted : longest,
                        .overlap = t->options->overlap};
     struct task_visitor visitor = {read_batch, &a};
@@ -174,8 +189,10 @@ int task_answer(const struct task_runner *t, const struct task_text *text, uint3
     int r = task_run(t, &a.b, &visitor, e);
     task_finish(&a.b);
     free(a.window);
-    for (uint32_t k = 0; k < n; k++)
+    for (uint32_t k = 0; k < n && r == 0; k++) {
+        r = check_scores(&a, k, e);
         share_out(&s, k);
+    }
     if (r < 0)
         task_spans_finish(&s);
     else

@@ -11,12 +11,19 @@ struct task_text {
     uint32_t count; /* of token_ids, which are within the limits of the model */
 };
 
+/* Names of texts in messages, "UNIT NUMBER"; zeroed: the lines of a file, from 1. */
+struct task_names {
+    const char *unit;       /* null: "line" */
+    const uint32_t *number; /* [texts]; null: from 1 */
+};
+
 struct task_options {
     uint32_t max_length;     /* tokens; 0: the limit of the model and its tokenizer */
     uint32_t overlap;        /* task_answer: tokens that two windows share; 0: 128 */
     uint32_t batch_tokens;   /* 0: 4096 */
     struct text_part prompt; /* goes before part a of each text; null bytes: none */
     uint32_t prompt_tokens;  /* tokens of `prompt` that pooling excludes; 0: none */
+    struct task_names names;
     void (*progress)(void *context, uint64_t done, uint64_t all); /* texts; null: no receiver */
     void *context;
 };
@@ -62,6 +69,9 @@ struct task_visitor {
 };
 int task_run(const struct task_runner *t, const struct task_batches *b,
              const struct task_visitor *visitor, struct error *e);
+/* ERROR_FALSE if one of n numbers that the model gives for a text is not finite. The tasks below check their heads' output so. */
+int task_check_output(const struct task_options *o, uint32_t text, const float *x, uint64_t n,
+                      struct error *e);
 
 /* Way from token vectors to the vector of a sentence. */
 struct embedding {

@@ -183,7 +183,8 @@ static const struct program maskbert = {
         "MASKC_MAX_CPU=x86-64-v3 (or -v2, -v4, -bf16, -amx) in the environment limits the "
         "CPU's\n"
         "instruction set.\n"
-        "Exit codes: 0 done, 1 a loss is not finite or a rank was lost, 2 bad input, 3 this "
+        "Exit codes: 0 done, 1 a loss or an output is not finite or a rank was lost, 2 bad "
+        "input, 3 this "
         "machine cannot, 4 "
         "interrupted and saved.",
     .commands = commands,

@@ -3,7 +3,7 @@
 """routes_test.py MASKBERT: what OpenAI's, Cohere's and Jina's clients send to maskbert serve, and what they get.
 
 /v1/embeddings is compared with /embed, in floats and base64, with ids and dimensions; /rerank with the scores of `maskbert classify`
-on a cross-encoder; errors with their documented form. Closes with cmocka's lines."""
+on a cross-encoder; errors with their documented form; a text whose output is not finite fails alone. Closes with cmocka's lines."""
 import base64
 import json
 import math
@@ -14,7 +14,9 @@ import sys
 import tempfile
 import threading
 
-sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1]))
+TESTS = pathlib.Path(__file__).resolve().parents[2]
+sys.path[:0] = [str(TESTS / x) for x in ("model", "train", "train/objective")]
+import finetune_toy  # noqa: E402
 from serve_test import Server, make_model, run, texts_of  # noqa: E402
 
 LONG = "the " * 5000
@@ -177,6 +179,40 @@ def check_ranking(c, server, maskbert, model):
         c.that(code == status and (code == 200 or isinstance(answer["error"], str)), f"/rerank {str(body)[:50]}: {code} {str(answer)[:80]}, {status} expected")
 
 
+# ---- output that is not finite ----
+
+def check_not_finite(c, server, path, key, word):
+    """A text with this word overflows. It fails its own request with one error; those that run in the same batch are answered."""
+    if path == "/fill-mask":
+        code, answer = server.post(path, {key: f"the {word} [MASK]"})
+        c.that(code == 500 and answer == {"error": "the model's output for text 0 is not finite"}, f"{path}: {code} {str(answer)[:80]}")
+        return
+    good, bad = texts_of(12, 9), [f"the {word} of stone"]
+    good = [[" ".join(w for w in t.split() if w != word) or "the"] for t in good]
+    asked = [x for pair in zip(good, [["the", *bad]] * len(good)) for x in pair]
+    seen = [None] * len(asked)
+
+    def ask(k):
+        seen[k] = server.post(path, {key: asked[k], **({"query": "the"} if path == "/rerank" else {})})
+    clients = [threading.Thread(target=ask, args=(k,)) for k in range(len(asked))]
+    for client in clients:
+        client.start()
+    for client in clients:
+        client.join()
+    for k, (code, answer) in enumerate(seen):
+        if k % 2 == 0:
+            c.that(code == 200, f"{path}: a good text: {code} {str(answer)[:80]}")
+            continue
+        error = answer.get("error", {}) if isinstance(answer, dict) else {}
+        c.that(code == 500 and (error["message"] if path.startswith("/v1") else error) == "the model's output for text 1 is not finite", f"{path}: {code} {str(answer)[:80]}")
+
+
+def check_overflow(c, maskbert, model, cross, folder):
+    for of, asked in ((model, (("/embed", "inputs"), ("/v1/embeddings", "input"), ("/fill-mask", "inputs"))), (cross, (("/classify", "inputs"), ("/rerank", "texts")))):
+        finetune_toy.overflow(of, "word_embeddings.weight", "river")
+        c.that(with_server(maskbert, of, folder / "log3", lambda s, asked=asked: [check_not_finite(c, s, *a, "river") for a in asked]) == 0, "a server ended with an error")
+
+
 def with_server(maskbert, model, log, check, *options):
     server = Server(maskbert, model, log, *options)
     try:
@@ -201,6 +237,7 @@ def main():
         c.that(with_server(maskbert, model, folder / "log", embeddings, "--batch-tokens", "128") == 0, "the server ended with an error")
         cross = make_cross_encoder(model, folder / "cross")
         c.that(with_server(maskbert, cross, folder / "log2", lambda server: check_ranking(c, server, maskbert, cross)) == 0, "the second server ended with an error")
+        check_overflow(c, maskbert, model, cross, folder)
     for fail in c.fails:
         print(fail)
     print(f"[  PASSED  ] {c.count - len(c.fails)} test(s).\n[  FAILED  ] {len(c.fails)} test(s).")

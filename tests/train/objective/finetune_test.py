@@ -115,6 +115,7 @@ def learns(toy, task):
     if task.startswith("squad"):
         assert not {"id2label", "label2id", "num_labels"} & config.keys(), "transformers expects two labels"
     keeps_head(toy, task)
+    overflows(toy, task)
     toy.remove("run")
 
 
@@ -125,6 +126,19 @@ def keeps_head(toy, task):
     first, again = (json.loads((toy.work / f"{x}/summary.json").read_text())["metrics"] for x in ("run", "more"))
     assert first == again, (first, again)
     toy.remove("more")
+
+
+def overflows(toy, task):
+    """Output that is not finite is one error, not an empty line, a NaN or a figure."""
+    finetune_toy.overflow("run", "word_embeddings.weight")
+    lines = dev_texts(task)[0] + "\n"
+    for more in ([], ["--json"]):
+        toy.refused("maskbert: the model's output for line 1 is not finite", "answer" if task.startswith("squad") else "classify", "run", *more, stdin=lines, code=1)
+    where = {"squad1": "dev.json: the model's output for example ", "squad2": "dev.json: the model's output for example "}.get(task, ": the model's output for line ")
+    toy.refused(where, "eval", "run", "--task", finetune_toy.NAMES.get(task, task), "--data", task, "--predictions", "p.json", code=1)
+    if task == "text":
+        for vectors, pooling in (("v.npy", "cls"), ("v.npy", "none"), ("v.jsonl", "mean")):
+            toy.refused("maskbert: the model's output for line 1 is not finite", "embed", "run", "--pooling", pooling, "-o", vectors, stdin=lines, code=1)
 
 
 def best_threshold(toy):

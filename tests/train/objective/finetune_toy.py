@@ -2,11 +2,14 @@
 """Small files of every kind of task, about the sentences of pretrain_toy."""
 import csv
 import json
+import math
 import pathlib
 import random
+import struct
 
 from pretrain_toy import OBJECTS, SUBJECTS, VERBS
 
+LARGEST = 3e38  # near the end of f32: sums of a few overflow
 COUNTS = {"train": 320, "dev": 90}
 WORDS = {"V": VERBS, "D": ["the", "a", "an", "my", "some", "this", "our"]}
 
@@ -98,3 +101,18 @@ def make(work):
         folder.mkdir()
         for part in COUNTS:
             write(random.Random(f"{name} {part}"), folder, part)
+
+
+def overflow(model, name, word=None):
+    """Sets a tensor of a model's file, or its row for a word, to LARGEST. All numbers stay finite."""
+    path = pathlib.Path(model) / "model.safetensors"
+    blob = bytearray(path.read_bytes())
+    begin = 8 + struct.unpack("<Q", blob[:8])[0]
+    tensor = next(v for k, v in json.loads(blob[8:begin]).items() if k.endswith(name))
+    rows = tensor["shape"][0]
+    at = 0 if word is None else (pathlib.Path(model) / "vocab.txt").read_text().split("\n").index(word)
+    size = math.prod(tensor["shape"]) // rows
+    count = size if word else size * rows
+    first = begin + tensor["data_offsets"][0] + 4 * size * at
+    blob[first:first + 4 * count] = struct.pack(f"<{count}f", *([LARGEST] * count))
+    path.write_bytes(blob)

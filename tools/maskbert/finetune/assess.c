@@ -53,6 +53,8 @@ static int assess_file(const struct assess_request *q, const char *path, struct 
         r = evaluate_check(&c, &j->set, q->model, e);
     if (r == 0)
         r = predict(q, j, parts_for(&c, &j->set), e);
+    if (r < 0 && e->kind == ERROR_FALSE) /* it names a line */
+        error_prefix(e, "%s", path);
     if (r == 0 && j->set.labelled)
         j->scores = task_scores_of(&j->set, &j->found.found);
     config_finish(&c);

@@ -31,7 +31,8 @@ static float *embed(const struct evaluation *v, struct error *e)
 {
     struct engine_workspace workspace = {0};
     const struct task_options quiet = {.max_length = v->p->o->max_length,
-                                       .batch_tokens = v->p->o->batch_tokens};
+                                       .batch_tokens = v->p->o->batch_tokens,
+                                       .names = {"held-out text", NULL}};
     const struct task_runner runner = {v->p->s.engine, &quiet, &workspace};
     float *ret = memory_new((size_t)v->lines * v->size, sizeof *ret);
     const struct embedding how = {.pooling = {v->pooling}, .poolings = 1, .normalize = true};

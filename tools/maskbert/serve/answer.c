@@ -46,27 +46,56 @@ uint64_t request_tokenize(const struct serving *s, struct request *r)
     return request_tokens(r);
 }
 
-static int answer(struct serving *s, struct request *first, struct error *e)
+/* Joins the texts of the requests without an error. *ret_number: that of each text in its request, from 0. */
+static void join(const struct serving *s, struct request *first, struct task_batches *ret,
+                 uint32_t **ret_number)
 {
     const struct task_batches **part = NULL;
-    struct task_batches b;
-    uint32_t parts = 0, capacity = 0;
-    for (struct request *r = first; r; r = r->next)
-        if (!r->status)
-            *MEMORY_PUSH(part, parts, capacity) = &r->tokens;
-    task_join(part, parts, &s->task, &b);
-    int code = first->route->run(s, &b, first, e);
-    task_finish(&b);
+    uint32_t parts = 0, capacity = 0, texts = 0, numbers = 0;
+    for (struct request *r = first; r; r = r->next) {
+        if (r->status)
+            continue;
+        *MEMORY_PUSH(part, parts, capacity) = &r->tokens;
+        for (uint32_t k = 0; k < r->texts; k++)
+            *MEMORY_PUSH(*ret_number, texts, numbers) = k;
+    }
+    task_join(part, parts, &s->task, ret);
     free(part);
+}
+
+static int answer(struct serving *s, struct request *first, struct error *e)
+{
+    struct task_batches b;
+    uint32_t *number = NULL;
+    join(s, first, &b, &number);
+    s->task.names = (struct task_names){"text", number};
+    int code = first->route->run(s, &b, first, e);
+    s->task.names = (struct task_names){0};
+    task_finish(&b);
+    free(number);
     return code;
 }
 
+/* Answers a request that shares no batch with others. */
+static void answer_alone(struct serving *s, struct request *r)
+{
+    struct error e = {0};
+    struct request *next = r->next;
+    r->next = NULL;
+    if (!r->status && answer(s, r, &e) < 0)
+        request_refuse(r, 500, "%s", e.text);
+    r->next = next;
+}
+
+/* Output that is not finite is the fault of one text: its request gets the error, and the others are answered. */
 void requests_answer(struct serving *s, struct request *first)
 {
     struct error e = {0};
-    int code = answer(s, first, &e);
+    const int code = answer(s, first, &e);
     for (struct request *r = first; r; r = r->next) {
-        if (code < 0 && !r->status)
+        if (code < 0 && e.kind == ERROR_FALSE && first->next)
+            answer_alone(s, r);
+        else if (code < 0 && !r->status)
             request_refuse(r, 500, "%s", e.text);
         r->status = r->status ? r->status : 200;
     }

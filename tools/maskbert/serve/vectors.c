@@ -3,7 +3,6 @@
    are each request's own. */
 #include "masks/base/memory.h"
 #include "tools/maskbert/serve/replies.h"
-#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -40,10 +39,7 @@ static void print_vector(const float *x, uint64_t n, struct text *out)
 {
     for (uint64_t k = 0; k < n; k++) {
         text_add(out, k ? "," : "[");
-        if (isfinite(x[k]))
-            text_add(out, "%.9g", (double)x[k]);
-        else
-            text_add(out, "null");
+        text_add(out, "%.9g", (double)x[k]);
     }
     text_add(out, "]");
 }

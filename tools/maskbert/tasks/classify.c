@@ -15,12 +15,13 @@ struct classify {
     struct task_labels labels;
     uint32_t *
         first; /* [lines + 1]: texts of line k are first[k] .. first[k+1] - 1; several for multiple choice */
+    uint32_t *line; /* [texts]: from 1; of multiple choice */
 };
 
 /* A question and each of its choices are a pair. */
 static int read_choices(const struct options *o, struct classify *c, struct error *e)
 {
-    uint32_t texts = 0, capacity = 0;
+    uint32_t texts = 0, lines = 0, capacity = 0, line_capacity = 0;
     struct input_text *in = &c->s.input;
     if (input_read(o->input, in, e) < 0)
         return -1;
@@ -36,10 +37,12 @@ static int read_choices(const struct options *o, struct classify *c, struct erro
         while (rest.bytes) {
             struct task_text *t = MEMORY_PUSH(c->s.text, texts, capacity);
             *t = (struct task_text){.a = question};
+            *MEMORY_PUSH(c->line, lines, line_capacity) = k + 1;
             input_parts(rest, &t->b, &rest);
         }
         c->first[k + 1] = texts;
     }
+    c->s.task.names.number = c->line;
     return session_prepare(&c->s, texts, e);
 }
 
@@ -169,6 +172,7 @@ int command_classify(const struct options *o)
     int r = classify(o, &c, &e);
     task_labels_finish(&c.labels);
     free(c.first);
+    free(c.line);
     session_close(&c.s);
     return r < 0 ? command_fail(&e) : 0;
 }

@@ -8,7 +8,6 @@
 #include "tools/maskbert/session.h"
 #include "tools/maskbert/tasks/embedding_settings.h"
 #include <inttypes.h>
-#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -65,12 +64,15 @@ static int keep_states(void *context, const uint32_t *text, uint32_t n,
     uint64_t size = m->size;
     if (engine_fetch(m->s.engine, workspace, e) < 0)
         return -1;
-    for (uint32_t k = 0; k < n; k++)
-        for (int32_t row = workspace->offsets[k]; row < workspace->offsets[k + 1]; row++)
-            engine_row(m->s.engine, workspace, (uint32_t)row,
-                       m->value +
-                           (text[k] * m->longest + (uint64_t)(row - workspace->offsets[k])) *
-                               size);
+    for (uint32_t k = 0; k < n; k++) {
+        const uint32_t first = (uint32_t)workspace->offsets[k],
+                       rows = (uint32_t)workspace->offsets[k + 1] - first;
+        float *x = m->value + text[k] * m->longest * size;
+        for (uint32_t i = 0; i < rows; i++)
+            engine_row(m->s.engine, workspace, first + i, x + i * size);
+        if (task_check_output(&m->s.task, text[k], x, rows * size, e) < 0)
+            return -1;
+    }
     return 0;
 }
 
@@ -86,10 +88,7 @@ static void print_vector(const float *x, uint64_t n, struct text *out)
 {
     for (uint64_t k = 0; k < n; k++) {
         text_add(out, k ? "," : "[");
-        if (isfinite(x[k]))
-            text_add(out, "%.9g", (double)x[k]);
-        else
-            text_add(out, "null");
+        text_add(out, "%.9g", (double)x[k]);
     }
     text_add(out, "]");
 }
