@@ -214,7 +214,7 @@ static int evaluate(struct loop *l, struct error *e)
         return -1;
     l->held_out = v;
     l->evaluated = true;
-    if (l->scores.count && run_score_is_best(r, &l->scores))
+    if (l->scores.count && run_score_is_best(r, &l->scores, v.loss))
         l->best = l->scores;
     run_say_evaluation(r, &v, &l->scores);
     return comm_agree(run_comm(r), run_log_evaluation(r, &v, &l->scores, e), e);
@@ -252,11 +252,15 @@ static int after_step(struct loop *l, double rate, struct error *e)
 static int finish(struct loop *l, struct error *e)
 {
     struct run *r = l->run;
-    if (r->facts.step == r->saved)
-        return 0;
-    if (r->held_out && evaluate(l, e) < 0)
+    if (r->facts.step != r->saved &&
+        ((r->held_out && evaluate(l, e) < 0) || run_save(r, e) < 0))
         return -1;
-    return run_save(r, e);
+    return r->options.task && !r->facts.best_step
+               ? error_set(e, ERROR_FALSE,
+                           "%s: no loss on the dev file was finite; the model there is that "
+                           "of before training",
+                           r->options.run)
+               : 0;
 }
 
 static int interrupt(struct run *r, struct error *e)

@@ -3,6 +3,24 @@
 #include "model/evaluate/evaluate.h"
 #include <math.h>
 
+/* Names of the task's metrics, each of them undefined. */
+static struct task_scores undefined(const struct dataset *d)
+{
+    const char *const nothing = "";
+    struct predictions p;
+    predictions_begin(&p, d);
+    for (size_t k = 0; k < d->count; k++) {
+        const struct task_example *x = &d->example[k];
+        predictions_set(&p, k, x->labels ? x->label : (const char **)&nothing,
+                        x->labels ? x->labels : 1);
+    }
+    struct task_scores ret = task_scores_of(d, &p);
+    predictions_finish(&p);
+    for (int k = 0; k < ret.count; k++)
+        ret.score[k].value = NAN;
+    return ret;
+}
+
 int run_score(struct run *r, struct task_scores *ret, struct error *e)
 {
     const struct objective *o = r->options.objective;
@@ -14,23 +32,36 @@ int run_score(struct run *r, struct task_scores *ret, struct error *e)
     *ret = (struct task_scores){0};
     if (!d)
         return 0;
-    if (evaluate_dataset(&runner, d, r->options.null_threshold, &v, e) < 0)
-        return -1;
+    if (evaluate_dataset(&runner, d, r->options.null_threshold, &v, e) < 0) {
+        if (e->kind != ERROR_FALSE)
+            return -1;
+        *e = (struct error){0};
+        *ret = undefined(d); /* the output is not finite */
+        return 0;
+    }
     *ret = task_scores_of(d, &v.found);
     evaluated_finish(&v);
     return 0;
 }
 
-/* True if the score is the best so far. An undefined value, such as the correlation of constants,
-   is the worst. */
-bool run_score_is_best(struct run *r, const struct task_scores *s)
+/* True if the model is better than the best one: by the metric if it is defined, which that of constants, such as a
+   correlation, is not; without a defined metric yet by the loss. Never if the loss is not finite. */
+static bool is_better(const struct snapshot_facts *best, double value, double loss)
+{
+    if (!isfinite(loss) || !best->best_step)
+        return isfinite(loss);
+    if (isnan(best->best))
+        return !isnan(value) || loss < best->best_loss;
+    return value > best->best;
+}
+
+bool run_score_is_best(struct run *r, const struct task_scores *s, double loss)
 {
     const double value = s->score[s->chief].value;
-    const bool better =
-        !r->facts.best_step || value > r->facts.best || (isnan(r->facts.best) && !isnan(value));
-    if (!better)
+    if (!is_better(&r->facts, value, loss))
         return false;
     r->facts.best = value;
+    r->facts.best_loss = loss;
     r->facts.best_step = r->facts.step;
     return true;
 }

@@ -4,9 +4,10 @@
 #include "model/score/score.h"
 #include "model/train/run/run_setup.h"
 
+/* All metrics are undefined where the model's output is not finite. */
 int run_score(struct run *r, struct task_scores *ret, struct error *e);
-/* True: it is the best so far, and is noted in the run's facts. */
-bool run_score_is_best(struct run *r, const struct task_scores *s);
+/* True: it is the best so far, and is noted in the run's facts. `loss`: on the dev file. */
+bool run_score_is_best(struct run *r, const struct task_scores *s, double loss);
 /* {"eval":"dev",..} */
 int run_log_evaluation(struct run *r, const struct evaluation *v, const struct task_scores *s,
                        struct error *e);

@@ -162,6 +162,7 @@ static int apply_state(struct run *r, const struct snapshot *s, struct error *e)
     r->facts.place = s->facts.place;
     r->facts.elapsed = s->facts.elapsed;
     r->facts.best = s->facts.best;
+    r->facts.best_loss = s->facts.best_loss;
     r->facts.best_step = s->facts.best_step;
     return snapshot_apply(s, r->state, r->learner ? &r->learner->alpha : NULL, e);
 }

@@ -61,6 +61,7 @@ static void add_facts(struct safetensors *s, const struct snapshot_facts *f)
     add_number(s, "elapsed_s", f->elapsed, 17);
     if (f->best_step) {
         add_number(s, "best", f->best, 17);
+        add_number(s, "best_loss", f->best_loss, 17);
         add_number(s, "best_step", (double)f->best_step, 17);
     }
     safetensors_add_metadata(s, "options", f->options);
@@ -143,13 +144,10 @@ int snapshot_write(const char *run, const struct snapshot_facts *facts,
     snprintf(name, sizeof name, "step-%012" PRIu64 ".safetensors", facts->step);
     char *path = path_join(folder, name);
     add_facts(&out, facts);
-    int r = add_tensors(&out, of, &copies, e);
-    if (r == 0)
-        r = make_folder(folder, e);
-    if (r == 0)
-        r = stream(path, &out, e);
-    if (r == 0)
-        r = folder_sync(folder, e);
+    int r = add_tensors(&out, of, &copies, e) < 0 || make_folder(folder, e) < 0 ||
+                    stream(path, &out, e) < 0
+                ? -1
+                : folder_sync(folder, e);
     safetensors_finish(&out);
     for (uint32_t k = 0; k < copies.count; k++)
         free(copies.own[k]);
@@ -247,6 +245,7 @@ static int read_facts(struct snapshot *s, const char *path, struct error *e)
                                 .place = (uint64_t)strtod(fact(s, "place"), NULL),
                                 .elapsed = strtod(fact(s, "elapsed_s"), NULL),
                                 .best = strtod(fact(s, "best"), NULL),
+                                .best_loss = strtod(fact(s, "best_loss"), NULL),
                                 .best_step = (uint64_t)strtod(fact(s, "best_step"), NULL),
                                 .identity = memory_text(fact(s, "identity"))};
     snprintf(s->facts.options, sizeof s->facts.options, "%s", fact(s, "options"));
@@ -256,9 +255,8 @@ static int read_facts(struct snapshot *s, const char *path, struct error *e)
 static int read_one(const char *path, struct snapshot *ret, struct error *e)
 {
     struct snapshot s = {0};
-    if (file_open(path, &s.file, e) < 0)
-        return -1;
-    if (safetensors_parse(s.file.bytes, s.file.size, path, &s.tensors, e) < 0 ||
+    if (file_open(path, &s.file, e) < 0 ||
+        safetensors_parse(s.file.bytes, s.file.size, path, &s.tensors, e) < 0 ||
         read_facts(&s, path, e) < 0) {
         snapshot_close(&s);
         return -1;

@@ -12,7 +12,8 @@
 struct snapshot_facts {
     uint64_t step, tokens, place; /* steps and tokens done; samples taken, over all epochs */
     double elapsed;               /* seconds of training */
-    double best; /* the highest dev metric so far, and the step that had it; 0: none had */
+    double best;      /* the highest dev metric so far, and the step that had it; 0: none had */
+    double best_loss; /* of that step, on the dev file; 0 in states of older versions */
     uint64_t best_step;
     char options[33]; /* run_options_hash() */
     char *identity;   /* gradients_identity() */

@@ -9,6 +9,7 @@ import json
 import os
 import pathlib
 import random
+import shutil
 import statistics
 import sys
 
@@ -260,6 +261,34 @@ def odd_files(toy):
     toy.remove("run", "mixed")
 
 
+def undefined_metric(toy):
+    """With a metric that is undefined on the dev file the lowest loss decides. A model whose loss there is not finite is not kept."""
+    folder = toy.work / "mixed"
+    folder.mkdir()
+    shutil.copy(toy.work / "number" / "train.tsv", folder / "train.tsv")
+    (folder / "dev.tsv").write_text("text\tlabel\n" + "".join(f"{s} sees some water\t0.5\n" for s in pretrain_toy.SUBJECTS))
+    command = arguments("mixed", "run", "--task", "text", "--steps", 6, "--eval-every", 1, "--save-every", 1)
+    made = toy.ok(*command)
+    losses = [x["loss"] for x in toy.log("run") if x.get("eval") == "dev"]
+    best = [x["step"] for x in toy.log("run") if x.get("eval") == "dev"][losses.index(min(losses))]
+    summary = json.loads((toy.work / "run/summary.json").read_text())
+    assert best > 1 and abs(summary["runs"][0]["best_epoch"] - best * 16 / finetune_toy.COUNTS["train"]) < 1e-9, (losses, summary)
+    assert f"step {best}: epoch" in made.stderr and summary["metric"]["mean"] is None, made.stderr
+    toy.remove("run")
+    shutil.copytree(toy.work / "trained", toy.work / "overflows")
+    finetune_toy.overflow("overflows", "word_embeddings.weight", "water")
+    rows = [x for x in (toy.work / "text/train.tsv").read_text().splitlines() if "water" not in x]
+    (folder / "train.tsv").write_text("\n".join(rows) + "\n")
+    (folder / "dev.tsv").write_text("\n".join(rows[:9]) + "\nthe cat sees some water\tsees\n")
+    command = arguments("mixed", "run", "--task", "text", "--steps", 2)
+    command[1] = "overflows"
+    for more in ([], ["--resume"]):
+        made = toy.run(*command, *more)
+        assert made.returncode == 1 and "run: no loss on the dev file was finite" in made.stderr.splitlines()[-1] and "best so far" not in made.stderr, made.stderr
+    assert not (toy.work / "run/summary.json").exists() and all(x["accuracy"] is None for x in toy.log("run") if x.get("eval") == "dev")
+    toy.remove("run", "mixed", "overflows")
+
+
 class TaskToy(pretrain_toy.Toy):
     """The toy, with a model that has learned its sentences, and the tasks' files."""
 
@@ -283,5 +312,5 @@ if __name__ == "__main__":
             test(toy)
         return run
 
-    tests = {t.__name__: in_work(t) for t in ((every_task, refuses, odd_files) if FEW else (every_task, windows, same_bits, several_runs, refuses, odd_files))}
+    tests = {t.__name__: in_work(t) for t in ((every_task, refuses, odd_files, undefined_metric) if FEW else (every_task, windows, same_bits, several_runs, refuses, odd_files, undefined_metric))}
     sys.exit(pretrain_toy.run_tests(TaskToy, MASKBERT, tests, ["trained", "odd", "flat", *finetune_toy.TASKS]))
