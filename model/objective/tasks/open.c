@@ -141,6 +141,18 @@ static int make_samples(struct task_samples *s, const struct objective_source *f
 
 /* ---- files ---- */
 
+/* Labels and answers that predictions are compared with, of a dev file: max_length does not cut them. */
+static void add_gold(XXH3_state_t *state, const struct dataset *d)
+{
+    for (size_t k = 0; k < d->count; k++) {
+        const struct task_example *x = &d->example[k];
+        for (uint32_t i = 0; i < x->labels; i++)
+            XXH3_128bits_update(state, x->label[i], strlen(x->label[i]) + 1);
+        for (uint32_t i = 0; i < x->golds; i++)
+            XXH3_128bits_update(state, x->gold[i], strlen(x->gold[i]) + 1);
+    }
+}
+
 static void set_sum(struct task_samples *s)
 {
     XXH3_state_t *state = XXH3_createState();
@@ -152,6 +164,7 @@ static void set_sum(struct task_samples *s)
         XXH3_128bits_update(state, each, sizeof each);
     }
     XXH3_128bits_update(state, s->label, s->labels * sizeof *s->label);
+    add_gold(state, &s->set);
     const XXH128_hash_t sum = XXH3_128bits_digest(state);
     XXH3_freeState(state);
     snprintf(s->base.sum, sizeof s->base.sum, "%016" PRIx64 "%016" PRIx64, sum.high64,

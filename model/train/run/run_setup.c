@@ -43,7 +43,8 @@ static int make_json(struct run *r, bool resumes, struct error *e)
     if (learn->snap > 0)
         learn->snap_threads =
             r->options.threads ? r->options.threads : (uint32_t)omp_get_max_threads();
-    r->json = run_options_json(&r->options, r->data->sum);
+    r->json =
+        run_options_json(&r->options, r->data->sum, r->options.task ? r->held_out->sum : NULL);
     run_options_hash(r->json, r->facts.options);
     return run_ranks_compare(r, e);
 }

@@ -6,10 +6,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* They may differ when a run goes on. */
+/* They may differ when a run goes on, and are no part of the hash. may_differ() has the exceptions. */
 static const char *const harmless[] = {"model", "data",       "recompute",    "save_every",
                                        "keep",  "eval_every", "snap_threads", "alpha",
-                                       "zero",  "no_graphs"};
+                                       "zero",  "no_graphs",  "dev_sum"};
 
 static const char *const recomputes[] = {"none", "attention", "layer"};
 
@@ -28,11 +28,14 @@ static json_t *count(uint64_t value)
     return json_integer((json_int_t)value);
 }
 
-static void add_what(json_t *to, const struct run_options *o, const char *data_sum)
+static void add_what(json_t *to, const struct run_options *o, const char *data_sum,
+                     const char *dev_sum)
 {
     set(to, "model", json_string(o->model));
     set(to, "data", json_string(o->data));
     set(to, "data_sum", json_string(data_sum));
+    if (dev_sum)
+        set(to, "dev_sum", json_string(dev_sum));
     set(to, "mask", text_or_null(o->mask));
     set(to, "transform", text_or_null(o->transform));
     set(to, "drop", text_or_null(o->drop));
@@ -123,10 +126,10 @@ static void add_learning(json_t *to, const struct learn_options *o)
         set(to, "alpha", json_string(o->alpha));
 }
 
-json_t *run_options_json(const struct run_options *o, const char *data_sum)
+json_t *run_options_json(const struct run_options *o, const char *data_sum, const char *dev_sum)
 {
     json_t *ret = json_object();
-    add_what(ret, o, data_sum);
+    add_what(ret, o, data_sum, dev_sum);
     add_task(ret, o);
     add_length(ret, o);
     add_optimizer(ret, o);
@@ -143,13 +146,22 @@ static bool is_harmless(const char *name)
     return false;
 }
 
-/* "--data": its sum means nothing to people. */
+/* Evaluations on the dev file choose the model of a run with a task. Older runs have no sum of that file. */
+static bool may_differ(const json_t *stored, const char *name)
+{
+    const bool chooses = !strcmp(name, "eval_every") || !strcmp(name, "dev_sum");
+    return is_harmless(name) &&
+           !(chooses && json_object_get(stored, "task") && json_object_get(stored, name));
+}
+
+static bool is_sum(const char *name)
+{
+    return !strcmp(name, "data_sum") || !strcmp(name, "dev_sum");
+}
+
 static void name_option(const char *name, char ret[48])
 {
-    snprintf(ret, 48, "--%s",
-             !strcmp(name, "data_sum") ? "data"
-             : !strcmp(name, "repeat") ? "repeats"
-                                       : name);
+    snprintf(ret, 48, "--%s", !strcmp(name, "repeat") ? "repeats" : name);
     for (char *c = ret; *c; c++)
         *c = *c == '_' ? '-' : *c;
 }
@@ -160,7 +172,7 @@ static int differs(const json_t *now, const char *name, const json_t *was, const
     const char *command = json_object_get(now, "task") ? "finetune" : "pretrain";
     char option[48];
     name_option(name, option);
-    if (!strcmp(name, "data_sum"))
+    if (is_sum(name)) /* which means nothing to people */
         return error_set(e, ERROR_INPUT,
                          "--data: its samples are not those that the run began with; --resume "
                          "needs the same files");
@@ -191,12 +203,12 @@ int run_options_compare(const json_t *stored, const json_t *now, struct error *e
     json_object_foreach((json_t *)(uintptr_t)now, name, is)
     {
         const json_t *was = json_object_get(stored, name);
-        if (!is_harmless(name) && !(was && same(was, is)))
+        if (!may_differ(stored, name) && !(was && same(was, is)))
             return differs(now, name, was, is, e);
     }
     json_object_foreach((json_t *)(uintptr_t)stored, name, is)
     {
-        if (!is_harmless(name) && !json_object_get(now, name))
+        if (!may_differ(stored, name) && !json_object_get(now, name))
             return differs(now, name, is, NULL, e);
     }
     return 0;
@@ -220,7 +232,7 @@ int run_options_same(const json_t *first, const json_t *own, struct error *e)
         const json_t *of_first = json_object_get(first, name);
         if (is_own(name) || (of_first && same(of_first, is)))
             continue;
-        if (!strcmp(name, "data_sum"))
+        if (is_sum(name))
             return error_set(e, ERROR_INPUT, "--data: other samples than on rank 0");
         char *one = of_first ? json_dumps(of_first, flags) : NULL,
              *other = json_dumps(is, flags);

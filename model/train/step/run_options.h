@@ -40,7 +40,7 @@ struct run_options {
     uint64_t seed;
     bool overfit; /* the first batch, over and over */
 
-    /* Options that do not change the result. */
+    /* Options that do not change the result. eval_every decides which model of a task is kept. */
     uint32_t threads;
     uint64_t save_every, eval_every; /* steps; 0: at the end alone, never */
     uint32_t keep;                   /* states */
@@ -55,8 +55,10 @@ struct run_options {
     const struct backend *backend; /* engine_options.backend */
 };
 
-/* Names are those of the command's options, with '_' for '-'. `data_sum` tells DATA folders apart. */
-json_t *run_options_json(const struct run_options *o, const char *data_sum);
+/* Names are those of the command's options, with '_' for '-'. `data_sum` tells DATA folders apart, `dev_sum` dev files; null
+   for pre-training. */
+json_t *run_options_json(const struct run_options *o, const char *data_sum,
+                         const char *dev_sum);
 
 /* -1 with the first option that is not the stored one's. Options that do not change the result are not compared. */
 int run_options_compare(const json_t *stored, const json_t *now, struct error *e);

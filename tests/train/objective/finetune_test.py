@@ -289,6 +289,25 @@ def undefined_metric(toy):
     toy.remove("run", "mixed", "overflows")
 
 
+def resumed_evaluations(toy):
+    """--resume refuses other evaluations, which choose the model: another --eval-every or dev file. Runs of older versions have no sum of the dev file."""
+    shutil.copytree(toy.work / "text", toy.work / "mixed")
+    dev = toy.work / "mixed/dev.tsv"
+    rows = dev.read_text()
+    command = arguments("mixed", "run", "--task", "text", "--steps", 3, "--eval-every", 2, "--resume")
+    toy.ok(*command)
+    toy.ok(*command)
+    toy.refused("--eval-every: the run has 2, this command 1", *command, "--eval-every", 1)
+    dev.write_text(rows[:rows.rstrip("\n").rindex("\n") + 1])
+    toy.refused("--data: its samples are not those", *command)
+    stored = toy.work / "run/run.json"
+    older = json.loads(stored.read_text())
+    assert older.pop("dev_sum") and older["eval_every"] == 2
+    stored.write_text(json.dumps(older))
+    toy.ok(*command)
+    toy.remove("run", "mixed")
+
+
 class TaskToy(pretrain_toy.Toy):
     """The toy, with a model that has learned its sentences, and the tasks' files."""
 
@@ -312,5 +331,5 @@ if __name__ == "__main__":
             test(toy)
         return run
 
-    tests = {t.__name__: in_work(t) for t in ((every_task, refuses, odd_files, undefined_metric) if FEW else (every_task, windows, same_bits, several_runs, refuses, odd_files, undefined_metric))}
+    tests = {t.__name__: in_work(t) for t in ((every_task, refuses, odd_files, undefined_metric, resumed_evaluations) if FEW else (every_task, windows, same_bits, several_runs, refuses, odd_files, undefined_metric, resumed_evaluations))}
     sys.exit(pretrain_toy.run_tests(TaskToy, MASKBERT, tests, ["trained", "odd", "flat", *finetune_toy.TASKS]))
