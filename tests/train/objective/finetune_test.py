@@ -240,7 +240,20 @@ def refuses(toy):
     toy.refused("has no head for the task text", "eval", "trained", "--task", "text", "--data", "text")
     toy.refused("--nbest: for questions", "eval", "trained", "--task", "text", "--data", "text", "--nbest", "b")
     toy.refused("one of them is expected", *command, "--json", "--csv")
+    refuses_options_of_eval(toy)
     toy.refused("--split heldout", "eval", "trained", "--task", "text", "--data", "text", "--split", "heldout")
+
+
+def refuses_options_of_eval(toy):
+    """Each kind of evaluation names the options that it does not read."""
+    plain, task = ("eval", "trained", "--data", "data"), ("eval", "trained", "--task", "text", "--data", "text")
+    for option in (("--split", "test"), ("--predictions", "p"), ("--nbest", "b"), ("--stride", 3), ("--max-length", 9), ("--regression",), ("--null-threshold", 3)):
+        toy.refused(f"{option[0]}: with --task alone", *plain, *option)
+    for option in (("--mlm-probability", 0.3), ("--whole-word",)):
+        toy.refused(f"{option[0]}: without --task alone", *task, *option)
+    for command in (plain, task):
+        toy.refused("--seed: with --drop random:K alone", *command, "--seed", 4)
+    toy.refused("--regression: trained does not answer with a number", *task, "--regression")
 
 
 def odd_files(toy):

@@ -46,7 +46,10 @@ static int assess_file(const struct assess_request *q, const char *path, struct 
         return -1;
     const bool numbers = q->task->format == TASK_PLAIN && task_kind(&c) == TASK_REGRESSION;
     const struct dataset_options how = {.numbers = numbers, .classes = !numbers};
-    int r = dataset_load(q->task, path, &how, &j->set, e);
+    int r = q->regression && !numbers
+                ? error_set(e, ERROR_INPUT, "--regression: %s does not answer with a number",
+                            q->model)
+                : dataset_load(q->task, path, &how, &j->set, e);
     if (r == 0)
         print_check(&j->set.check, path);
     if (r == 0)

@@ -9,7 +9,8 @@ struct assess_request {
     const struct data_task *task;
     const char *data; /* the task's folder */
     enum task_part part;
-    bool optional; /* the file may be absent */
+    bool optional;   /* the file may be absent */
+    bool regression; /* refuse a model that does not answer with numbers */
     double null_threshold;
     struct task_options texts;
     struct engine_options engine; /* its parts are set here */

@@ -37,6 +37,7 @@ static int make_request(const struct options *o, struct assess_request *ret, str
         return error_set(e, ERROR_INPUT, "eval: --data FOLDER is expected");
     *ret = (struct assess_request){.model = o->argument,
                                    .data = o->data,
+                                   .regression = o->regression,
                                    .null_threshold = o->null_threshold,
                                    .texts = {.max_length = o->max_length, .overlap = o->stride},
                                    .engine = {.drop = o->drop, .drop_seed = o->seed}};

@@ -150,11 +150,37 @@ static int evaluate(const struct options *o, struct held_out *h, struct evaluati
     return r;
 }
 
+/* Refuses options that only the other kind of evaluation reads. */
+static int check_options(const struct options *o, struct error *e)
+{
+    const struct {
+        const char *name;
+        bool given, of_task;
+    } rows[] = {{"--split", o->part != NULL, true},
+                {"--predictions", o->predictions != NULL, true},
+                {"--nbest", o->nbest != NULL, true},
+                {"--stride", o->stride != 0, true},
+                {"--max-length", o->max_length != 0, true},
+                {"--regression", o->regression, true},
+                {"--null-threshold", o->null_threshold_given, true},
+                {"--mlm-probability", o->mlm_probability_given, false},
+                {"--whole-word", o->whole_word, false}};
+    for (size_t k = 0; k < sizeof rows / sizeof *rows; k++)
+        if (rows[k].given && rows[k].of_task != (o->task != NULL))
+            return error_set(e, ERROR_INPUT, "%s: %s --task alone", rows[k].name,
+                             rows[k].of_task ? "with" : "without");
+    return o->seed_given && !o->drop
+               ? error_set(e, ERROR_INPUT, "--seed: with --drop random:K alone")
+               : 0;
+}
+
 int command_eval(const struct options *o)
 {
     struct error e = {0};
     struct held_out h = {0};
     struct evaluation v;
+    if (check_options(o, &e) < 0)
+        return command_fail(&e);
     if (o->task)
         return eval_task(o, &e) < 0 ? command_fail(&e) : 0;
     int r = evaluate(o, &h, &v, &e);
