@@ -81,6 +81,10 @@ static const struct {
     {"text", TASK_TRAIN, "train.jsonl"},
     {"pair", TASK_DEV, "dev.txt"},
     {"tokens", TASK_TEST, "test.conll"},
+    {"text", TASK_TRAIN, "train.tsv.gz"},
+    {"pair", TASK_DEV, "pair/dev.jsonl.zst"},
+    {"mnli", TASK_DEV_2, "MNLI/dev_mismatched.tsv.gz"},
+    {"mrqa", TASK_TEST, "test.jsonl.gz"},
 };
 
 static void names_of_the_authors_are_found(void **state)
@@ -120,6 +124,21 @@ static void two_candidates_are_refused(void **state)
     check_refused("qqp", "levels", TASK_DEV, "QQP/dev.tsv: two dev files of qqp");
 }
 
+/* Of a file and its packed forms the first counts; other packed files are other candidates. */
+static void plain_files_count_before_packed_ones(void **state)
+{
+    (void)state;
+    put("packed", "train.tsv.zst");
+    put("packed", "train.tsv.gz");
+    check_found("text", "packed", TASK_TRAIN, "train.tsv.gz");
+    put("packed", "train.tsv");
+    check_found("text", "packed", TASK_TRAIN, "train.tsv");
+    put("packed", "train.jsonl.gz");
+    check_refused("text", "packed", TASK_TRAIN, "train.jsonl.gz: two training files of text");
+    put("sides", "train.gz");
+    check_refused("sentube", "sides", TASK_TRAIN, "no training file of sentube");
+}
+
 static void links_to_one_file_are_one(void **state)
 {
     char path[PATH];
@@ -135,9 +154,9 @@ static void missing_files_are_named(void **state)
     struct error e = {0};
     (void)state;
     put("missing", "CoLA/train.tsv");
-    check_refused(
-        "cola", "missing", TASK_DEV,
-        "missing: no dev file of cola; one of dev.tsv, cola/dev.tsv, CoLA/dev.tsv is expected");
+    check_refused("cola", "missing", TASK_DEV,
+                  "missing: no dev file of cola; one of dev.tsv, cola/dev.tsv, CoLA/dev.tsv, "
+                  "or such a name with .gz or .zst is expected");
     assert_null(find("cola", "missing", TASK_TEST, true, &e));
     assert_int_equal(e.kind, ERROR_NONE);
     check_refused("cola", "missing", TASK_DEV_2, "cola has no mismatched dev file");
@@ -169,6 +188,7 @@ int main(void)
         cmocka_unit_test(names_of_the_authors_are_found),
         cmocka_unit_test(tasks_share_a_folder),
         cmocka_unit_test(two_candidates_are_refused),
+        cmocka_unit_test(plain_files_count_before_packed_ones),
         cmocka_unit_test(links_to_one_file_are_one),
         cmocka_unit_test(missing_files_are_named),
         cmocka_unit_test(every_task_has_names),

@@ -35,8 +35,7 @@ static const struct layout layouts[] = {
     {"wnli", {"WNLI"}, PARTS(".tsv")},
     {"squad1", {"SQuAD", "squad", "v1.1"}, SQUAD("v1.1")},
     {"squad2", {"SQuAD", "squad", "v2.0"}, SQUAD("v2.0")},
-    {"mrqa", {"MRQA", "MrQA"}, {{"train.jsonl", "train.jsonl.gz"}, {"dev.jsonl", "dev.jsonl.gz"}, {0},
-                                {"test.jsonl", "test.jsonl.gz"}, {0}}},
+    {"mrqa", {"MRQA", "MrQA"}, PARTS(".jsonl")},
     {"sst-1", {"SST-1", "trees"}, PARTS(".txt")},
     {"semeval", {"SemEval"}, PARTS(".tsv")},
     {"sentube", {"SenTube", "auto", "tablets"}, PARTS("")},
@@ -65,31 +64,45 @@ struct search {
     struct stat at;
 };
 
-/* Two names of one file, as on a file system without case, are one. */
-static void try_path(struct search *s, const char *root, const char *name)
+/* True if a file is there. Two names of one file, as on a file system without case, are one. */
+static bool try_path(struct search *s, const char *path)
 {
     struct stat at;
-    struct text path = {0};
-    text_add(&path, "%s/%s", root, name);
-    text_add(&s->tried, "%s%s", s->tried.length ? ", " : "", name);
-    bool there = !s->second && stat(text_get(&path), &at) == 0;
-    if (there && !s->found) {
-        s->found = text_take(&path);
+    if (s->second || stat(path, &at) < 0)
+        return false;
+    if (!s->found) {
+        s->found = memory_text(path);
         s->at = at;
-    } else if (there && (at.st_ino != s->at.st_ino || at.st_dev != s->at.st_dev)) {
-        s->second = text_take(&path);
+    } else if (at.st_ino != s->at.st_ino || at.st_dev != s->at.st_dev) {
+        s->second = memory_text(path);
     }
-    text_finish(&path);
+    return true;
+}
+
+/* Tries a name, then its packed forms; the first that is there counts. */
+static void try_forms(struct search *s, const struct data_task *t, const char *root,
+                      const char *name)
+{
+    static const char *const packed[] = {"", ".gz", ".zst"};
+    const size_t forms = t->format == TASK_SIDES ? 1 : sizeof packed / sizeof *packed;
+    bool there = false;
+    text_add(&s->tried, "%s%s", s->tried.length ? ", " : "", name);
+    for (size_t k = 0; k < forms && !there; k++) {
+        struct text path = {0};
+        text_add(&path, "%s/%s%s", root, name, packed[k]);
+        there = try_path(s, text_get(&path));
+        text_finish(&path);
+    }
 }
 
 /* A null folder: the root itself. */
-static void try_folder(struct search *s, const char *root, const char *folder,
-                       const char *const name[NAMES])
+static void try_folder(struct search *s, const struct data_task *t, const char *root,
+                       const char *folder, const char *const name[NAMES])
 {
     for (size_t k = 0; k < NAMES && name[k]; k++) {
         struct text path = {0};
         text_add(&path, "%s%s%s", folder ? folder : "", folder ? "/" : "", name[k]);
-        try_path(s, root, text_get(&path));
+        try_forms(s, t, root, text_get(&path));
         text_finish(&path);
     }
 }
@@ -99,10 +112,10 @@ static void try_all(struct search *s, const struct data_task *t, const char *roo
 {
     const struct layout *l = layout_of(t);
     const char *const *name = l->name[part];
-    try_folder(s, root, NULL, name);
-    try_folder(s, root, t->name, name);
+    try_folder(s, t, root, NULL, name);
+    try_folder(s, t, root, t->name, name);
     for (size_t k = 0; k < FOLDERS && l->folder[k]; k++)
-        try_folder(s, root, l->folder[k], name);
+        try_folder(s, t, root, l->folder[k], name);
 }
 
 static int check_found(const struct search *s, const struct data_task *t, const char *folder,
@@ -118,13 +131,14 @@ static int check_found(const struct search *s, const struct data_task *t, const 
         return 0;
     if (stat(folder, &at) < 0)
         return error_set(e, ERROR_INPUT, "%s: %s", folder, strerror(errno));
+    const char *packed = t->format == TASK_SIDES ? "" : ", or such a name with .gz or .zst";
     if (!S_ISDIR(at.st_mode))
         return error_set(e, ERROR_INPUT, "%s: is a file, a folder with %s is expected", folder,
                          text_get(&s->tried));
     if (!s->tried.length)
         return error_set(e, ERROR_INPUT, "%s has no %s file", t->name, parts[part]);
-    return error_set(e, ERROR_INPUT, "%s: no %s file of %s; one of %s is expected", folder,
-                     parts[part], t->name, text_get(&s->tried));
+    return error_set(e, ERROR_INPUT, "%s: no %s file of %s; one of %s%s is expected", folder,
+                     parts[part], t->name, text_get(&s->tried), packed);
 }
 
 char *task_file(const struct data_task *t, const char *folder, enum task_part part,

@@ -12,8 +12,8 @@ enum task_part {
     TASK_PARTS,
 };
 
-/* The path of a part's file: in `folder` or one level below, in a folder with the task's name. SenTube's part is a
-   folder with a file for each class.
+/* The path of a part's file: in `folder` or one level below, in a folder with the task's name. Names that
+   end in .gz or .zst count where the plain file is missing. SenTube's part is a folder with a file for each class.
    Caller frees. Null with *e set where there is none, unless it is optional, or where there are two. */
 char *task_file(const struct data_task *t, const char *folder, enum task_part part,
                 bool optional, struct error *e);

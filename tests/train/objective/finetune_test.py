@@ -5,6 +5,7 @@
 A model learns each task; `eval` repeats the figures of the run, and `classify` and `answer` its predictions, exactly. The same bits
 for any number of threads and after kills. Several seeds, a grid, repeats. What is refused. --few (under sanitizers): a step of each task, nothing is learned.
 """
+import gzip
 import json
 import os
 import pathlib
@@ -321,6 +322,22 @@ def resumed_evaluations(toy):
     toy.remove("run", "mixed")
 
 
+def packed_files(toy):
+    """Packed files of a task are found and unpacked."""
+    folder = toy.work / "packed"
+    folder.mkdir()
+    for part in ("train", "dev"):
+        (folder / f"{part}.tsv.gz").write_bytes(gzip.compress((toy.work / "text" / f"{part}.tsv").read_bytes()))
+    options = ("run", "--task", "text", "--steps", 1)
+    scores = []
+    for data in ("text", "packed"):
+        toy.ok(*arguments(data, *options))
+        scores.append(evaluate(toy, data, "run", "--task", "text"))
+        toy.remove("run")
+    assert scores[0] == scores[1], scores
+    toy.remove("packed")
+
+
 class TaskToy(pretrain_toy.Toy):
     """The toy, with a model that has learned its sentences, and the tasks' files."""
 
@@ -344,5 +361,5 @@ if __name__ == "__main__":
             test(toy)
         return run
 
-    tests = {t.__name__: in_work(t) for t in ((every_task, refuses, odd_files, undefined_metric, resumed_evaluations) if FEW else (every_task, windows, same_bits, several_runs, refuses, odd_files, undefined_metric, resumed_evaluations))}
+    tests = {t.__name__: in_work(t) for t in ((every_task, refuses, odd_files, undefined_metric, resumed_evaluations, packed_files) if FEW else (every_task, windows, same_bits, several_runs, refuses, odd_files, undefined_metric, resumed_evaluations, packed_files))}
     sys.exit(pretrain_toy.run_tests(TaskToy, MASKBERT, tests, ["trained", "odd", "flat", *finetune_toy.TASKS]))
