@@ -36,20 +36,29 @@ def began(toy):
         time.sleep(0.01)
 
 
+def send(toy, number, handler, steps=150):
+    """A run that gets the signal after its first step, which it inherits as ignored or not."""
+    command = [toy.maskbert, *map(str, toy.command("run", "--steps", steps))]
+    child = subprocess.Popen(command, cwd=toy.work, stderr=subprocess.PIPE, text=True, preexec_fn=lambda: signal.signal(number, handler))
+    began(toy)
+    child.send_signal(number)
+    return child.communicate()[1], child.returncode
+
+
 def signals(toy):
-    """SIGTERM and SIGINT save and exit 4."""
+    """SIGTERM, SIGINT and SIGHUP save and exit 4. Under nohup, SIGHUP is ignored."""
     toy.train("whole", "--steps", 150)
-    for number in (signal.SIGTERM, signal.SIGINT):
-        child = subprocess.Popen([toy.maskbert, *map(str, toy.command("run", "--steps", 150))], cwd=toy.work, stderr=subprocess.PIPE, text=True)
-        began(toy)
-        child.send_signal(number)
-        says = child.communicate()[1]
-        assert child.returncode == 4 and "--resume goes on" in says, (child.returncode, says)
+    for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
+        says, code = send(toy, number, signal.SIG_DFL)
+        assert code == 4 and "--resume goes on" in says, (code, says)
         assert [x["event"] for x in toy.log("run") if "event" in x] == ["save", "stop"]
         toy.train("run", "--steps", 150, "--resume")
         same(toy, "whole", "run")
         toy.remove("run")
-    toy.remove("whole")
+    says, code = send(toy, signal.SIGHUP, signal.SIG_IGN)
+    assert code == 0, (code, says)
+    same(toy, "whole", "run")
+    toy.remove("whole", "run")
 
 
 def lost_reader(toy):

@@ -50,7 +50,7 @@ static const struct command commands[] = {
      "DIR is any BERT or DistilBERT; heads that it lacks are initialised. RUN is a new model's folder that transformers loads at any "
      "time, with run.json (the options), log.jsonl (a line each step) and state/ (what --resume reads). One of --steps, "
      "--tokens, --minutes says how long. The same command gives the same bits for any number of threads, also where it "
-     "was killed and goes on with --resume. SIGTERM and SIGINT save and exit with 4; a loss that is not finite ends the "
+     "was killed and goes on with --resume. SIGTERM, SIGINT and SIGHUP (unless ignored, as under nohup) save and exit with 4; a loss that is not finite ends the "
      "run with 1. stderr has a line of progress (each step on a terminal; else after 1, 2, 4, 8, 16 seconds and every 10 from then on), "
      "one for each evaluation (--eval-every), and a summary. mpirun -n N maskbert pretrain .. trains on N ranks, which share each batch: 1, 2 and 4 have the same bits. --learn-mask learns the mask with the model (SparseBERT, Shi et al. 2021), P = sigmoid(alpha): p adds "
      "(c/2) tanh(alpha/2) to the scores; dam-u draws each entry anew in every step, dam-s each distance |i - j|, by "
@@ -65,7 +65,7 @@ static const struct command commands[] = {
      "--eval-every steps) the dev file is predicted and scored; RUN holds the model that was best there by the first metric (SQuAD: F1), a "
      "folder that transformers loads, with run.json, log.jsonl and state/ as of pretrain. --seeds N trains N times, with seeds from --seed on, "
      "into RUN/seed-S; --grid trains each combination with the first seed into RUN/grid/.., and the seeds with the best. --drop random:K --repeats N: "
-     "RUN/repeat-1 to RUN/repeat-N. RUN/summary.json has mean, deviation and each of every metric. --resume goes on where a run was interrupted; runs "
+     "RUN/repeat-1 to RUN/repeat-N. RUN/summary.json has mean, deviation and each of every metric. --resume goes on where a run was interrupted, also by SIGTERM, SIGINT or SIGHUP, which save and exit with 4; runs "
      "that are done end at once. The same bits for any number of threads.",
      (TRAINING_OPTIONS & ~(O(RATE) | O(WARMUP))) | O(TUNE_RATE) | O(TUNE_WARMUP) | O(TASK) | O(TASK_DATA) | O(RUN) | O(EPOCHS) | O(STEPS) | O(MINUTES) | O(SEEDS) |
      O(GRID) | O(LAYER_DECAY) | O(MAX_LENGTH) | O(STRIDE) | O(REGRESSION) | O(NULL_THRESHOLD) | O(CSV) | O(MORE_POSITIONS) | O(MASK) | O(RUN_TRANSFORM) |

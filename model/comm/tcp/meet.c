@@ -80,7 +80,8 @@ static bool asked_to_stop(void)
 {
     sigset_t pending;
     sigpending(&pending);
-    return sigismember(&pending, SIGTERM) == 1 || sigismember(&pending, SIGINT) == 1;
+    return sigismember(&pending, SIGTERM) == 1 || sigismember(&pending, SIGINT) == 1 ||
+           sigismember(&pending, SIGHUP) == 1;
 }
 
 /* ---- rank 0 ---- */

@@ -73,17 +73,23 @@ static void a_missing_rank_is_named(void **unused)
 
 static void a_signal_is_told(void **unused)
 {
-    sigset_t ends, before;
-    int which;
+    static const int signals[] = {SIGTERM, SIGHUP};
     (void)unused;
-    sigemptyset(&ends);
-    sigaddset(&ends, SIGTERM);
-    sigprocmask(SIG_BLOCK, &ends, &before);
-    raise(SIGTERM);
-    must_fail(0, 2, place, "stopped by a signal while ranks met");
-    must_fail(1, 2, place, "stopped by a signal while ranks met");
-    sigwait(&ends, &which);
-    sigprocmask(SIG_SETMASK, &before, NULL);
+    for (size_t k = 0; k < sizeof signals / sizeof *signals; k++) {
+        struct sigaction before;
+        sigset_t ends, mask;
+        int which;
+        sigemptyset(&ends);
+        sigaddset(&ends, signals[k]);
+        sigaction(signals[k], &(struct sigaction){.sa_handler = SIG_DFL}, &before);
+        sigprocmask(SIG_BLOCK, &ends, &mask);
+        raise(signals[k]);
+        must_fail(0, 2, place, "stopped by a signal while ranks met");
+        must_fail(1, 2, place, "stopped by a signal while ranks met");
+        sigwait(&ends, &which);
+        sigprocmask(SIG_SETMASK, &mask, NULL);
+        sigaction(signals[k], &before, NULL);
+    }
 }
 
 /* ---- files ---- */

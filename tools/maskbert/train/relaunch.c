@@ -3,6 +3,7 @@
 #include "masks/base/hash.h"
 #include "masks/base/memory.h"
 #include "masks/base/text.h"
+#include "tools/maskbert/train/run_signals.h"
 #include <errno.h>
 #include <poll.h>
 #include <signal.h>
@@ -104,13 +105,6 @@ static double now(void)
     return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
 }
 
-static bool asked_to_stop(void)
-{
-    sigset_t pending;
-    sigpending(&pending);
-    return sigismember(&pending, SIGTERM) == 1 || sigismember(&pending, SIGINT) == 1;
-}
-
 static int refuse(const struct relaunch *r, const char *what, struct error *e)
 {
     return error_set(e, ERROR_UNAVAILABLE, "%s started %u processes: %s: %s", r->launcher,
@@ -127,7 +121,7 @@ static int wait_for_first(const struct relaunch *r, const struct hello *own, int
     const double end = now() + MEET_SECONDS;
     uint8_t code = 1;
     while (connect(s, (const struct sockaddr *)&a, size) < 0) {
-        if (now() > end || asked_to_stop()) {
+        if (now() > end || run_asked_to_stop()) {
             close(s);
             return refuse(r, "rank 0 does not answer", e);
         }
@@ -179,7 +173,7 @@ static int meet(struct meeting *m, uint64_t command, struct error *e)
         if (there > 0 && greet(m, command, e) < 0)
             return -1;
         k += there > 0;
-        if (now() > end || asked_to_stop())
+        if (now() > end || run_asked_to_stop())
             return error_set(e, ERROR_FALSE, "%s: only %u of %u ranks are there",
                              m->of->launcher, k, m->of->size);
     }
@@ -204,7 +198,7 @@ static int wait_for_mpirun(struct meeting *m, pid_t child, int *ret_code, struct
     int status;
     while (waitpid(child, &status, WNOHANG) == 0) {
         gone = gone ? gone : find_gone(m);
-        if (!told && (gone || asked_to_stop())) {
+        if (!told && (gone || run_asked_to_stop())) {
             kill(child, SIGTERM);
             told = true;
         }

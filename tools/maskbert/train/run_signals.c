@@ -10,10 +10,14 @@
    goes away ends no run. */
 void run_hold_signals(void)
 {
+    struct sigaction hangup;
     sigset_t ends;
     sigemptyset(&ends);
     sigaddset(&ends, SIGTERM);
     sigaddset(&ends, SIGINT);
+    /* nohup ignores it; blocked, it would be pending all the same */
+    if (sigaction(SIGHUP, NULL, &hangup) == 0 && hangup.sa_handler != SIG_IGN)
+        sigaddset(&ends, SIGHUP);
     pthread_sigmask(SIG_BLOCK, &ends, NULL);
     signal(SIGXFSZ, SIG_IGN);
     signal(SIGPIPE, SIG_IGN);
@@ -21,7 +25,11 @@ void run_hold_signals(void)
 
 bool run_asked_to_stop(void)
 {
+    static const int each[] = {SIGTERM, SIGINT, SIGHUP};
     sigset_t pending;
+    bool asked = false;
     sigpending(&pending);
-    return sigismember(&pending, SIGTERM) == 1 || sigismember(&pending, SIGINT) == 1;
+    for (size_t k = 0; k < sizeof each / sizeof *each; k++)
+        asked |= sigismember(&pending, each[k]) == 1;
+    return asked;
 }
