@@ -162,6 +162,12 @@ static void allocate_scores(const struct evaluating *v, uint32_t labels)
     v->to->value = memory_new(v->d->count * labels, sizeof *v->to->value);
 }
 
+static void note_cuts(const struct evaluating *v, const struct task_batches *b)
+{
+    v->to->texts = b->texts;
+    v->to->cut = b->cut;
+}
+
 typedef void take_fn(const struct evaluating *v, size_t k, const struct task_labels *l);
 
 static int classify_texts(const struct evaluating *v, uint32_t each, take_fn *take,
@@ -176,6 +182,7 @@ static int classify_texts(const struct evaluating *v, uint32_t each, take_fn *ta
         r = task_classify(t, &b, &l, e);
     if (r == 0)
         allocate_scores(v, each > 1 ? each : l.labels);
+    note_cuts(v, &b);
     for (size_t k = 0; k < v->d->count && r == 0; k++)
         take(v, k, &l);
     task_labels_finish(&l);
@@ -233,6 +240,7 @@ static int classify_words(const struct evaluating *v, struct error *e)
     int r = task_prepare(t->engine, text, (uint32_t)count, t->options, &b, e);
     if (r == 0)
         r = task_classify(t, &b, &l, e);
+    note_cuts(v, &b);
     for (size_t k = 0; k < count; k++) {
         if (r == 0)
             take_words(v, k, &b, &l);

@@ -12,6 +12,7 @@ struct evaluated {
         of; /* [examples]: probabilities of the model's labels; of an answer how far [CLS] is above it */
     double *value;           /* what they point to */
     struct task_spans spans; /* of questions: the best answers of each */
+    uint32_t texts, cut;     /* texts that the model got, and those of them that were cut */
     uint64_t
         hidden; /* words that no token stands for, as the text was too long: they count as the first label */
 };

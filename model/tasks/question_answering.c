@@ -56,6 +56,10 @@ static void add_text(struct answer *a, uint32_t text, const struct tokens *t)
     struct windows w = windows_begin(a->most - (t->tail - 1), a->overlap, t->second,
                                      t->count - t->second - t->tail);
     uint32_t first, count;
+    if (w.question < t->second) {
+        a->ret->cut++;
+        a->ret->cut_to = w.question;
+    }
     while (windows_next(&w, &first, &count))
         add_window(a, text, t, w.question, first, count);
 }

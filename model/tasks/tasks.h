@@ -152,6 +152,7 @@ struct task_spans {
     struct task_span *span; /* [texts, top], best first */
     uint32_t *count;        /* [texts]: number of spans found */
     float *no_answer;       /* [texts]: score of [CLS], the least of the windows; SQuAD 2 */
+    uint32_t cut, cut_to;   /* questions that were cut to cut_to tokens */
 };
 int task_answer(const struct task_runner *t, const struct task_text *text, uint32_t n,
                 uint32_t top, struct task_spans *ret, struct error *e);

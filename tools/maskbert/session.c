@@ -73,13 +73,21 @@ int session_open(const struct options *o, uint32_t parts, struct session *s, str
     return 0;
 }
 
+void session_tell_cut(const char *path, uint32_t cut, uint32_t all, const char *what,
+                      uint32_t tokens)
+{
+    if (cut)
+        fprintf(stderr,
+                "maskbert: %s%s%" PRIu32 " of %" PRIu32 " %s are cut to %" PRIu32 " tokens\n",
+                path ? path : "", path ? ": " : "", cut, all, what, tokens);
+}
+
 int session_prepare(struct session *s, uint32_t texts, struct error *e)
 {
     if (task_prepare(s->engine, s->text, texts, &s->task, &s->batches, e) < 0)
         return -1;
-    if (s->batches.cut)
-        fprintf(stderr, "maskbert: %u of %u texts are cut to %u tokens\n", s->batches.cut,
-                texts, task_longest(s->engine, s->task.max_length));
+    session_tell_cut(NULL, s->batches.cut, texts, "texts",
+                     task_longest(s->engine, s->task.max_length));
     return 0;
 }
 

@@ -11,6 +11,7 @@ import os
 import pathlib
 import random
 import shutil
+import re
 import statistics
 import sys
 
@@ -322,6 +323,27 @@ def resumed_evaluations(toy):
     toy.remove("run", "mixed")
 
 
+def cut_texts(toy):
+    """`eval` reports texts, questions and words that the model does not see in full, `answer` questions. So it is with --json."""
+    count, short = finetune_toy.COUNTS["dev"], ("--max-length", 8)
+    for task, says in {
+        "text": rf"text/dev.tsv: \d+ of {count} texts are cut to 4 tokens",
+        "tokens": rf"tokens/dev.tsv: \d+ of {count} texts are cut to 4 tokens\nmaskbert: tokens/dev.tsv: \d+ words were not seen ",
+        "squad1": rf"squad1/dev.json: {count} of {count} questions are cut to 4 tokens",
+    }.items():
+        toy.ok(*arguments(task, "run", "--steps", 1))
+        command = ("eval", "run", "--task", task, "--data", task)
+        assert "not seen" not in (whole := toy.ok(*command).stderr) and "cut" not in whole, whole
+        for more in ((), ("--json",)):
+            made = toy.ok(*command, *(short if task == "squad1" else ("--max-length", 4)), *more).stderr
+            assert re.search(says, made), made
+        if task == "squad1":
+            lines = "\n".join(dev_texts(task)) + "\n"
+            assert f"maskbert: {count} of {count} questions are cut to 4 tokens\n" in toy.ok("answer", "run", *short, stdin=lines).stderr
+            assert "cut" not in toy.ok("answer", "run", stdin=lines).stderr
+        toy.remove("run")
+
+
 def packed_files(toy):
     """Packed files of a task are found and unpacked."""
     folder = toy.work / "packed"
@@ -361,5 +383,5 @@ if __name__ == "__main__":
             test(toy)
         return run
 
-    tests = {t.__name__: in_work(t) for t in ((every_task, refuses, odd_files, undefined_metric, resumed_evaluations, packed_files) if FEW else (every_task, windows, same_bits, several_runs, refuses, odd_files, undefined_metric, resumed_evaluations, packed_files))}
+    tests = {t.__name__: in_work(t) for t in ((every_task, refuses, odd_files, undefined_metric, resumed_evaluations, packed_files, cut_texts) if FEW else (every_task, windows, same_bits, several_runs, refuses, odd_files, undefined_metric, resumed_evaluations, packed_files, cut_texts))}
     sys.exit(pretrain_toy.run_tests(TaskToy, MASKBERT, tests, ["trained", "odd", "flat", *finetune_toy.TASKS]))

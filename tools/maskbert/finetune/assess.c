@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "tools/maskbert/finetune/assess.h"
+#include "tools/maskbert/session.h"
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -8,8 +9,20 @@ static uint32_t parts_for(const struct model_config *c, const struct dataset *d)
     return d->task->format == TASK_ANSWERS ? PART_SPAN : task_classify_parts(task_kind(c));
 }
 
-static int predict(const struct assess_request *q, struct assessment *j, uint32_t parts,
-                   struct error *e)
+/* Reports texts, questions and words that the model did not see in full. */
+static void print_cuts(const struct evaluated *v, const char *path, uint32_t tokens)
+{
+    session_tell_cut(path, v->cut, v->texts, "texts", tokens);
+    session_tell_cut(path, v->spans.cut, v->spans.texts, "questions", v->spans.cut_to);
+    if (v->hidden)
+        fprintf(stderr,
+                "maskbert: %s: %llu words were not seen by the model and count as the first "
+                "label\n",
+                path, (unsigned long long)v->hidden);
+}
+
+static int predict(const struct assess_request *q, const char *path, struct assessment *j,
+                   uint32_t parts, struct error *e)
 {
     struct engine_options options = q->engine;
     struct engine_workspace workspace = {0};
@@ -24,6 +37,8 @@ static int predict(const struct assess_request *q, struct assessment *j, uint32_
                 ? error_set(e, ERROR_INPUT, "--max-length %u: the model has %u positions",
                             q->texts.max_length, g->longest)
                 : evaluate_dataset(&runner, &j->set, q->null_threshold, &j->found, e);
+    if (r == 0)
+        print_cuts(&j->found, path, task_longest(g, q->texts.max_length));
     engine_workspace_finish(&workspace);
     engine_destroy(g);
     return r;
@@ -55,7 +70,7 @@ static int assess_file(const struct assess_request *q, const char *path, struct 
     if (r == 0)
         r = evaluate_check(&c, &j->set, q->model, e);
     if (r == 0)
-        r = predict(q, j, parts_for(&c, &j->set), e);
+        r = predict(q, path, j, parts_for(&c, &j->set), e);
     if (r < 0 && e->kind == ERROR_FALSE) /* it names a line */
         error_prefix(e, "%s", path);
     if (r == 0 && j->set.labelled)

@@ -151,9 +151,6 @@ static void print_text(const char *name, const struct assessment *j)
              j->set.labelled ? text_get(&scores) : "no labels", j->set.count);
     if (j->set.n_skipped)
         text_add(&line, ", %zu skipped", j->set.n_skipped);
-    if (j->found.hidden)
-        text_add(&line, ", %llu words beyond the model's length count as the first label",
-                 (unsigned long long)j->found.hidden);
     text_add(&line, "\n");
     if (has_threshold(j)) {
         const struct best_threshold b = best_of(j);

@@ -46,6 +46,7 @@ static int answer(const struct options *o, struct session *s, struct error *e)
     const struct task_runner runner = session_runner(s);
     if (task_answer(&runner, s->text, s->input.count, TOP, &spans, e) < 0)
         return -1;
+    session_tell_cut(NULL, spans.cut, spans.texts, "questions", spans.cut_to);
     for (uint32_t k = 0; k < spans.texts; k++)
         o->json ? print_json(s, &spans, k) : print_text(s, &spans, k);
     task_spans_finish(&spans);
