@@ -2,6 +2,7 @@
 #include "model/evaluate/evaluate.h"
 #include "masks/base/memory.h"
 #include "masks/base/text.h"
+#include "model/evaluate/labels.h"
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -11,6 +12,7 @@ struct evaluating {
     const struct task_runner *runner;
     const struct dataset *d;
     double null_threshold;
+    const char **name; /* [labels of the model]: the task's name of each; null: it has none */
     struct evaluated *to;
 };
 
@@ -37,25 +39,11 @@ static bool has_head(const struct model_config *c, const struct dataset *d)
     return parts & PART_CLASSIFIER && task_kind(c) == kind_of(d);
 }
 
-/* Labels without names, as LABEL_0, are those of a task with classes of its own, by number. */
-static bool is_unnamed(const struct model_config *c, const struct dataset *d)
+/* The label of each class in ret[d->n_classes]. */
+static bool map_classes(const struct model_config *c, const struct dataset *d, uint32_t *ret,
+                        uint32_t *ret_missing)
 {
-    char buffer[24], number[24];
-    for (uint32_t k = 0; k < c->labels; k++) {
-        snprintf(number, sizeof number, "LABEL_%u", k);
-        if (strcmp(config_label(c, k, buffer), number) != 0)
-            return false;
-    }
-    return d->task->classes[0] && c->labels == d->n_classes;
-}
-
-static bool has_label(const struct model_config *c, const char *name)
-{
-    char buffer[24];
-    for (uint32_t k = 0; k < c->labels; k++)
-        if (!strcmp(config_label(c, k, buffer), name))
-            return true;
-    return false;
+    return labels_of_classes(c, d->task, d->classes, d->n_classes, ret, ret_missing);
 }
 
 int evaluate_check(const struct model_config *c, const struct dataset *d, const char *name,
@@ -67,19 +55,19 @@ int evaluate_check(const struct model_config *c, const struct dataset *d, const 
                          name, *c->architecture ? c->architecture : "its class", d->task->name);
     const enum task_kind kind = kind_of(d);
     if (d->task->format == TASK_ANSWERS || kind == TASK_CHOICE || kind == TASK_REGRESSION ||
-        !d->labelled || is_unnamed(c, d))
+        !d->labelled)
         return 0;
-    for (uint32_t k = 0; k < d->n_classes; k++)
-        if (!has_label(c, d->classes[k]))
-            return error_set(e, ERROR_INPUT, "%s: the model has no label \"%.60s\" of the task",
-                             name, d->classes[k]);
-    return 0;
+    uint32_t missing = 0, *label = memory_new(d->n_classes, sizeof *label);
+    const bool all = map_classes(c, d, label, &missing);
+    free(label);
+    return all ? 0
+               : error_set(e, ERROR_INPUT, "%s: the model has no label \"%.60s\" of the task",
+                           name, d->classes[missing]);
 }
 
 static const char *label_of(const struct evaluating *v, uint32_t k, char buffer[24])
 {
-    const struct model_config *c = config_of(v);
-    return is_unnamed(c, v->d) ? v->d->classes[k] : config_label(c, k, buffer);
+    return v->name[k] ? v->name[k] : config_label(config_of(v), k, buffer);
 }
 
 /* ---- predictions from what the head says ---- */
@@ -328,18 +316,32 @@ static int run(const struct evaluating *v, struct error *e)
     }
 }
 
+/* Caller frees. */
+static const char **names_of_labels(const struct model_config *c, const struct dataset *d)
+{
+    const char **ret = memory_new((size_t)c->labels + 1, sizeof *ret);
+    uint32_t missing, *label = memory_new(d->n_classes, sizeof *label);
+    if (map_classes(c, d, label, &missing))
+        for (uint32_t k = 0; k < d->n_classes; k++)
+            ret[label[k]] = d->classes[k];
+    free(label);
+    return ret;
+}
+
 int evaluate_dataset(const struct task_runner *t, const struct dataset *d,
                      double null_threshold, struct evaluated *ret, struct error *e)
 {
     struct evaluated all = {0};
     const uint32_t each = d->task->format == TASK_ENDINGS ? TASK_CHOICES : 1;
     uint32_t *number = memory_new(d->count * each, sizeof *number);
+    const char **name = names_of_labels(&t->engine->config, d);
     struct task_options options = *t->options;
     options.names = names_of(d, number, each);
     const struct task_runner runner = {t->engine, &options, t->workspace};
-    const struct evaluating v = {&runner, d, null_threshold, &all};
+    const struct evaluating v = {&runner, d, null_threshold, name, &all};
     predictions_begin(&all.found, d);
     int r = run(&v, e);
+    free(name);
     free(number);
     if (r < 0)
         evaluated_finish(&all);

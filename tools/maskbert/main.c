@@ -61,7 +61,7 @@ static const struct command commands[] = {
      O(MORE_POSITIONS) | O(MASK) | O(RUN_TRANSFORM) | O(DROP) | O(REPEATS), 1, 1, command_pretrain},
     {"finetune", "DIR", "a model trained on a task, from the task's own files",
      "DIR is any encoder that maskbert reads. FOLDER has train and dev files (and test) as the task has them, in the forms of `maskbert score`; GLUE's names of folders and files are "
-     "found. sst-1 trains on all phrases of the trees and is judged on sentences; mrqa on the first span of the first answer. The model gets the task's head, freshly initialised and listed on stderr unless DIR has it with the same labels. At the end of each epoch (and every "
+     "found. sst-1 trains on all phrases of the trees and is judged on sentences; mrqa on the first span of the first answer. The model gets the task's head, freshly initialised and listed on stderr unless DIR has it with the same labels, in any order and case. At the end of each epoch (and every "
      "--eval-every steps) the dev file is predicted and scored; RUN holds the model that was best there by the first metric (SQuAD: F1), a "
      "folder that transformers loads, with run.json, log.jsonl and state/ as of pretrain. --seeds N trains N times, with seeds from --seed on, "
      "into RUN/seed-S; --grid trains each combination with the first seed into RUN/grid/.., and the seeds with the best. --drop random:K --repeats N: "

@@ -18,15 +18,15 @@ static const struct task_columns scitail_columns = {{0, 1}, 2};
 
 /* clang-format off */
 const struct data_task data_tasks[] = {
-    {"cola", TASK_GLUE, METRIC_MATTHEWS, {"sentence"}, "label", BINARY, .headless = &cola_columns},
-    {"sst-2", TASK_GLUE, METRIC_ACCURACY, {"sentence"}, "label", BINARY},
-    {"mrpc", TASK_GLUE, METRIC_ACCURACY | METRIC_F1, {"#1 String", "#2 String"}, "Quality", BINARY},
-    {"qqp", TASK_GLUE, METRIC_ACCURACY | METRIC_F1, {"question1", "question2"}, "is_duplicate", BINARY, .skips = true},
+    {"cola", TASK_GLUE, METRIC_MATTHEWS, {"sentence"}, "label", BINARY, {"unacceptable", "acceptable"}, .headless = &cola_columns},
+    {"sst-2", TASK_GLUE, METRIC_ACCURACY, {"sentence"}, "label", BINARY, {"negative", "positive"}},
+    {"mrpc", TASK_GLUE, METRIC_ACCURACY | METRIC_F1, {"#1 String", "#2 String"}, "Quality", BINARY, {"not_equivalent", "equivalent"}},
+    {"qqp", TASK_GLUE, METRIC_ACCURACY | METRIC_F1, {"question1", "question2"}, "is_duplicate", BINARY, {"not_duplicate", "duplicate"}, .skips = true},
     {"sts-b", TASK_GLUE, METRIC_CORRELATION, {"sentence1", "sentence2"}, "score", .numbers = true},
     {"mnli", TASK_GLUE, METRIC_ACCURACY, {"sentence1", "sentence2"}, "gold_label", {"entailment", "neutral", "contradiction"}, .skips = true},
     {"qnli", TASK_GLUE, METRIC_ACCURACY, {"question", "sentence"}, "label", ENTAILMENT},
     {"rte", TASK_GLUE, METRIC_ACCURACY, {"sentence1", "sentence2"}, "label", ENTAILMENT},
-    {"wnli", TASK_GLUE, METRIC_ACCURACY, {"sentence1", "sentence2"}, "label", BINARY},
+    {"wnli", TASK_GLUE, METRIC_ACCURACY, {"sentence1", "sentence2"}, "label", BINARY, {"not_entailment", "entailment"}},
     {"squad1", TASK_ANSWERS, METRIC_ANSWERS},
     {"squad2", TASK_ANSWERS, METRIC_ANSWERS, .unanswerable = true},
     {"mrqa", TASK_ANSWERS, METRIC_ANSWERS, .lines = true},

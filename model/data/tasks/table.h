@@ -39,7 +39,9 @@ struct data_task {
     const char *text[2], *label; /* columns of the header */
     /* In the order of HuggingFace's labels; none: what the file has. */
     const char *classes[TASK_CLASSES];
-    bool numbers;                        /* labels are numbers */
+    const char *other_names
+        [TASK_CLASSES]; /* of the classes, as HuggingFace's data sets have them; null: none */
+    bool numbers;       /* labels are numbers */
     const struct task_columns *headless; /* null: files have a header */
     bool skips;        /* rows with too few fields or no label are left out and counted */
     bool unanswerable; /* SQuAD 2.0: a question may have no answer */

@@ -1,9 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "model/train/run/run_data.h"
+#include "masks/base/memory.h"
 #include "model/arch/arch.h"
 #include "model/checkpoint/json.h"
+#include "model/train/run/run_model.h"
 #include <inttypes.h>
 #include <math.h>
+#include <stdlib.h>
 
 /* Where the options name no objective the data do: pre-training opens them. */
 static const struct objective *objective_of(const struct run *r)
@@ -24,7 +27,8 @@ static uint32_t longest_of(const struct run *r, const struct model_config *c,
 }
 
 static struct objective_data *open_part(const struct run *r, const char *folder,
-                                        const struct model_config *c, bool held_out,
+                                        const struct model_config *c,
+                                        const struct objective_data *like, bool held_out,
                                         struct error *e)
 {
     struct tokenizer *t = NULL;
@@ -41,7 +45,7 @@ static struct objective_data *open_part(const struct run *r, const char *folder,
                                             .regression = r->options.regression,
                                             .max_length = r->options.max_length,
                                             .overlap = r->options.overlap,
-                                            .like = r->data};
+                                            .like = like};
     struct objective_data *d = objective_of(r)->open(&source, e);
     tokenizer_destroy(t);
     return d;
@@ -122,6 +126,31 @@ static int check_settling(const struct run *r, struct error *e)
                : 0;
 }
 
+/* A head that goes on keeps the numbers of its labels: where they are not those of the data, the data are opened again. */
+static int number_labels(struct run *r, const char *model, const struct model_config *c,
+                         struct error *e)
+{
+    struct objective_data *d = r->data;
+    const struct objective *o = objective_of(r);
+    uint32_t *label = memory_new((size_t)d->labels + 1, sizeof *label);
+    char **name = memory_new((size_t)d->labels + 1, sizeof *name);
+    bool moves = false;
+    if (d->label && o->model_class && run_model_labels(c, &r->options, o, d, label))
+        for (uint32_t k = 0; k < d->labels; k++) {
+            name[label[k]] = d->label[k];
+            moves |= label[k] != k;
+        }
+    if (moves) {
+        const struct objective_data like = {
+            .natural = d->natural, .labels = d->labels, .label = name};
+        r->data = open_part(r, model, c, &like, false, e);
+        o->close(d);
+    }
+    free(name);
+    free(label);
+    return r->data ? 0 : -1;
+}
+
 int run_data_open(struct run *r, const char *model, struct error *e)
 {
     struct model_config c = {0};
@@ -129,11 +158,13 @@ int run_data_open(struct run *r, const char *model, struct error *e)
     if (result == 0) {
         if (r->watch->tell)
             r->watch->tell("reading data");
-        r->data = open_part(r, model, &c, false, e);
-        result = r->data ? check_data(r, &c, e) : -1;
+        r->data = open_part(r, model, &c, NULL, false, e);
+        result = r->data ? number_labels(r, model, &c, e) : -1;
     }
+    if (result == 0)
+        result = check_data(r, &c, e);
     if (result == 0 && (r->options.eval_every || r->options.task)) {
-        r->held_out = open_part(r, model, &c, true, e);
+        r->held_out = open_part(r, model, &c, r->data, true, e);
         result = r->held_out ? 0 : r->options.task ? -1 : error_prefix(e, "--eval-every");
     }
     if (result == 0) {

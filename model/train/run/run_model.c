@@ -1,13 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "model/train/run/run_model.h"
+#include "masks/base/memory.h"
 #include "masks/base/text.h"
 #include "model/arch/arch.h"
 #include "model/checkpoint/init.h"
 #include "model/checkpoint/save.h"
+#include "model/evaluate/labels.h"
 #include "model/kernels/encoder_attention.h"
 #include "model/mask/drop.h"
 #include "model/mask/model_mask.h"
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 /* ---- the class ---- */
@@ -36,40 +39,55 @@ static int name_heads(struct model_config *c, uint32_t needed, struct error *e)
 
 /* ---- a new head ---- */
 
-static bool same_labels(const struct model_config *c, const struct arch_class *class,
-                        const struct objective_data *d)
+/* The model's label of each class in ret[d->labels]. False: its labels are others, and *ret_missing is a class without one, or
+   d->labels. */
+static bool find_labels(const struct model_config *c, const struct arch_class *class,
+                        const struct data_task *t, const struct objective_data *d,
+                        uint32_t *ret, uint32_t *ret_missing)
 {
-    char buffer[24];
+    for (uint32_t k = 0; k < d->labels; k++)
+        ret[k] = k;
     if (class->labels || !(class->parts & PART_CLASSIFIER)) /* their number is the class's */
         return true;
-    if (c->labels != d->labels)
-        return false;
-    for (uint32_t k = 0; d->label && k < d->labels; k++)
-        if (strcmp(config_label(c, k, buffer), d->label[k]) != 0)
-            return false;
-    return true;
+    *ret_missing = d->labels;
+    return c->labels == d->labels &&
+           (!d->label || labels_of_classes(c, t, (const char *const *)d->label, d->labels, ret,
+                                           ret_missing));
 }
 
-/* Fills id2label and label2id. JSON holds only labels in UTF-8. */
-static int name_labels(json_t *name, json_t *number, const struct objective_data *d,
-                       struct error *e)
+bool run_model_labels(const struct model_config *c, const struct run_options *o,
+                      const struct objective *objective, const struct objective_data *d,
+                      uint32_t *ret)
 {
-    char digits[24];
+    const struct arch_class *class = arch_class_ending(c->arch, objective->model_class);
+    uint32_t missing;
+    return class && !strcmp(c->architecture, class->name) &&
+           find_labels(c, class, o->task, d, ret, &missing);
+}
+
+/* Fills id2label and label2id; the names of a head that goes on stay, if it has some. JSON holds only labels in UTF-8. */
+static int name_labels(const struct model_config *c, const struct objective_data *d, bool stay,
+                       json_t *name, json_t *number, struct error *e)
+{
+    char digits[24], buffer[24];
+    stay = stay && !labels_unnamed(c);
     for (uint32_t k = 0; d->label && k < d->labels; k++) {
+        const char *text = stay ? config_label(c, k, buffer) : d->label[k];
         snprintf(digits, sizeof digits, "%u", k);
-        if (json_object_set_new(name, digits, json_string(d->label[k])) < 0 ||
-            json_object_set_new(number, d->label[k], json_integer(k)) < 0)
+        if (json_object_set_new(name, digits, json_string(text)) < 0 ||
+            json_object_set_new(number, text, json_integer(k)) < 0)
             return error_set(e, ERROR_INPUT,
                              "label \"%.60s\" is not UTF-8; a label in UTF-8 is expected",
-                             d->label[k]);
+                             text);
     }
     return 0;
 }
 
-static int set_labels(json_t *json, const struct objective_data *d, struct error *e)
+static int set_labels(const struct model_config *c, const struct objective_data *d, bool stay,
+                      struct error *e)
 {
-    json_t *name = json_object(), *number = json_object();
-    int r = name_labels(name, number, d, e);
+    json_t *json = c->json, *name = json_object(), *number = json_object();
+    int r = name_labels(c, d, stay, name, number, e);
     json_object_del(json, "num_labels");
     json_object_del(json, "id2label");
     json_object_del(json, "label2id");
@@ -84,7 +102,7 @@ static int set_labels(json_t *json, const struct objective_data *d, struct error
     return r;
 }
 
-static void say_new(const struct weights *w, void (*say)(const char *line))
+static void say_new(const struct weights *w, const char *why, void (*say)(const char *line))
 {
     struct text line = {0};
     const char *before = "newly initialised: ";
@@ -93,25 +111,43 @@ static void say_new(const struct weights *w, void (*say)(const char *line))
             text_add(&line, "%s%s", before, w->tensor[k].parameter.name);
             before = ", ";
         }
+    text_add(&line, "%s", line.length ? why : "");
     if (line.length && say)
         say(text_get(&line));
     text_finish(&line);
 }
 
-/* The class of the objective with the data's labels. A head of the same class and labels goes on with its weights. */
-static int give_head(struct model_config *c, struct weights *w, const struct objective *o,
-                     const struct objective_data *d, struct error *e)
+/* Why a head of the right class does not go on, behind the names of its tensors. */
+static void explain(const struct model_config *c, const struct objective_data *d,
+                    uint32_t missing, struct text *to)
 {
-    const struct arch_class *class = arch_class_ending(c->arch, o->model_class);
+    if (missing < d->labels)
+        text_add(to, "; the model's own head has no label \"%.60s\"", d->label[missing]);
+    else
+        text_add(to, "; the model's own head has %u labels, the task %u", c->labels, d->labels);
+}
+
+/* The class of the objective with the data's labels. A head of the same class and labels goes on with its weights. */
+static int give_head(const struct run_options *o, const struct objective_data *d,
+                     struct model_config *c, struct weights *w, struct text *ret_why,
+                     struct error *e)
+{
+    const struct objective *objective = o->objective;
+    const struct arch_class *class = arch_class_ending(c->arch, objective->model_class);
     if (!class)
         return error_set(e, ERROR_INPUT, "%s has no model class that ends with %s",
-                         c->arch->title, o->model_class);
-    const bool same = !strcmp(c->architecture, class->name) && same_labels(c, class, d);
-    if (set_labels(c->json, d, e) < 0)
+                         c->arch->title, objective->model_class);
+    const bool same_class = !strcmp(c->architecture, class->name);
+    uint32_t missing, *label = memory_new((size_t)d->labels + 1, sizeof *label);
+    const bool same = find_labels(c, class, o->task, d, label, &missing) && same_class;
+    if (same_class && !same)
+        explain(c, d, missing, ret_why);
+    free(label);
+    if (set_labels(c, d, same, e) < 0)
         return -1;
     json_object_del(c->json, "problem_type");
-    if (o->problem)
-        json_object_set_new(c->json, "problem_type", json_string(o->problem));
+    if (objective->problem)
+        json_object_set_new(c->json, "problem_type", json_string(objective->problem));
     if (name_class(c, class->name, e) < 0)
         return -1;
     weights_refit(w, c, class->parts, same ? 0 : PART_CLASSIFIER | PART_SPAN);
@@ -200,14 +236,15 @@ static int check_dropout(const struct model_config *c, struct error *e)
 }
 
 static int prepare(const struct run_options *o, const struct objective_data *d,
-                   struct model_config *c, struct weights *w, struct error *e)
+                   struct model_config *c, struct weights *w, struct text *ret_why,
+                   struct error *e)
 {
     const struct objective *objective = o->objective;
     if (config_read(o->model, c, e) < 0 || check_dropout(c, e) < 0 ||
         (!objective->model_class && name_heads(c, objective->parts, e) < 0) ||
         weights_read(o->model, c, w, e) < 0)
         return -1;
-    return objective->model_class ? give_head(c, w, objective, d, e) : 0;
+    return objective->model_class ? give_head(o, d, c, w, ret_why, e) : 0;
 }
 
 int run_model_write(const struct run_options *o, const char *folder,
@@ -216,9 +253,11 @@ int run_model_write(const struct run_options *o, const char *folder,
 {
     struct model_config c = {0};
     struct weights w = {0};
-    int r = prepare(o, d, &c, &w, e);
+    struct text why = {0};
+    int r = prepare(o, d, &c, &w, &why, e);
     if (r == 0 && o->task)
-        say_new(&w, say);
+        say_new(&w, text_get(&why), say);
+    text_finish(&why);
     if (r == 0)
         r = write_all(o, folder, &c, &w, e);
     weights_finish(&w);

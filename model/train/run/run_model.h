@@ -9,3 +9,9 @@
 int run_model_write(const struct run_options *o, const char *folder,
                     const struct objective_data *d, void (*say)(const char *line),
                     struct error *e);
+
+/* True if the model has a head for the objective with a label for each class of d: it goes on with its weights, and ret[k] is
+   the label of class k. */
+bool run_model_labels(const struct model_config *c, const struct run_options *o,
+                      const struct objective *objective, const struct objective_data *d,
+                      uint32_t *ret);

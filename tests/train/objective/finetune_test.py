@@ -19,6 +19,8 @@ sys.dont_write_bytecode = True
 sys.path[:0] = [str(pathlib.Path(__file__).resolve().parents[1])]
 import finetune_toy  # noqa: E402
 import pretrain_toy  # noqa: E402
+from finetune_labels import other_spellings, published_names  # noqa: E402
+from finetune_toy import arguments, evaluate  # noqa: E402
 
 FEW = "--few" in sys.argv
 # the model's class, the metric that decides, what it is at least after so many epochs
@@ -31,15 +33,6 @@ EXPECTED = {
     "squad1": ("BertForQuestionAnswering", "f1", 35, 3),
     "squad2": ("BertForQuestionAnswering", "f1", 20, 1),
 }
-
-
-def arguments(task, run, *options):
-    return ["finetune", "trained", "--task", finetune_toy.NAMES.get(task, task), "--data", task, "-o", run, "--lr", 4e-3, "--batch", 16, "--dropout", 0, *options]
-
-
-def evaluate(toy, task, run, *options):
-    made = toy.ok("eval", run, "--task", finetune_toy.NAMES.get(task, task), "--data", task, "--json", *options)
-    return json.loads(made.stdout)
 
 
 def dev_texts(task):
@@ -383,5 +376,5 @@ if __name__ == "__main__":
             test(toy)
         return run
 
-    tests = {t.__name__: in_work(t) for t in ((every_task, refuses, odd_files, undefined_metric, resumed_evaluations, packed_files, cut_texts) if FEW else (every_task, windows, same_bits, several_runs, refuses, odd_files, undefined_metric, resumed_evaluations, packed_files, cut_texts))}
+    tests = {t.__name__: in_work(t) for t in ((every_task, refuses, odd_files, undefined_metric, resumed_evaluations, packed_files, cut_texts, other_spellings, published_names) if FEW else (every_task, windows, same_bits, several_runs, refuses, odd_files, undefined_metric, resumed_evaluations, packed_files, cut_texts, other_spellings, published_names))}
     sys.exit(pretrain_toy.run_tests(TaskToy, MASKBERT, tests, ["trained", "odd", "flat", *finetune_toy.TASKS]))

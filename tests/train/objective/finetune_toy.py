@@ -116,3 +116,12 @@ def overflow(model, name, word=None):
     first = begin + tensor["data_offsets"][0] + 4 * size * at
     blob[first:first + 4 * count] = struct.pack(f"<{count}f", *([LARGEST] * count))
     path.write_bytes(blob)
+
+
+def arguments(task, run, *options):
+    return ["finetune", "trained", "--task", NAMES.get(task, task), "--data", task, "-o", run, "--lr", 4e-3, "--batch", 16, "--dropout", 0, *options]
+
+
+def evaluate(toy, task, run, *options):
+    made = toy.ok("eval", run, "--task", NAMES.get(task, task), "--data", task, "--json", *options)
+    return json.loads(made.stdout)
