@@ -24,6 +24,8 @@ static bool is_folder(const char *path)
 static int check_place(const char *path, struct error *e)
 {
     struct stat s;
+    if (!*path)
+        return error_set(e, ERROR_INPUT, "-o: a name is expected");
     return lstat(path, &s) == 0 && !is_folder(path)
                ? error_set(e, ERROR_INPUT, "%s: not a directory", path)
                : 0;

@@ -13,6 +13,8 @@ static const struct shell_failure failures[] = {
     {"tokenize made --max-length 2", "--max-length 2: at least 3 is expected\n"},
     {"tokenize made --tokenizer-compat x", "--tokenizer-compat x: hf or google is expected\n"},
     {"convert made", "convert: -o DIR is expected\n"},
+    {"convert made -o ''", "-o: a name is expected\n"},
+    {"init --size 2x16x4 -o ''", "-o: a name is expected\n"},
     {"convert made -o ./made/", "./made/: a folder other than the model's is expected\n"},
     {"convert made -o new --dtype int8", "--dtype int8: f32, bf16 or f16 is expected\n"},
     {"convert made -o new --transform softmax",

@@ -28,6 +28,15 @@ static int read_port(const char *text, struct options *ret, struct error *e)
     return 0;
 }
 
+/* run.json and JSON on stdout have signed numbers. */
+static int read_seed(const char *text, struct options *ret, struct error *e)
+{
+    return whole_number(text, INT64_MAX, &ret->seed)
+               ? 0
+               : error_set(e, ERROR_INPUT,
+                           "--seed: '%s' is not a whole number from 0 to 2^63 - 1", text);
+}
+
 #define AT(field) offsetof(struct options, field)
 
 _Static_assert(OPTION_COUNT <= 8 * sizeof(option_set), "a bit for each option");
@@ -46,7 +55,7 @@ const struct option_row option_rows[OPTION_COUNT] = {
     [OPTION_VOCABULARY] = {"vocab", 0, "FILE", "A vocab.txt", GROUP_COMMON, VALUE_TEXT, AT(vocabulary)},
     [OPTION_DEVIATION]  = {"std", 0, "S", "Standard deviation of the weights (default 0.02)", GROUP_TEXT, VALUE_REAL, AT(deviation)},
     [OPTION_START]      = {"start", 0, "random|mimetic", "random (default), or mimetic: attention that finds equal and near words from the first step, for trainings of minutes", GROUP_TEXT, VALUE_TEXT, AT(start)},
-    [OPTION_SEED]       = {"seed", 0, "S", "Seed of the random numbers (default 0)", GROUP_COMMON, VALUE_WHOLE, AT(seed), .given = AT(seed_given)},
+    [OPTION_SEED]       = {"seed", 0, "S", "Seed of the random numbers (default 0)", GROUP_COMMON, VALUE_OWN, .read = read_seed, .given = AT(seed_given)},
     [OPTION_OFFSETS]    = {"offsets", 0, 0, "Print the bytes of each token: ID:BEGIN-END", GROUP_TEXT, VALUE_FLAG, AT(offsets)},
     [OPTION_MAX_LENGTH] = {"max-length", 0, "N", "Cut texts to N tokens, [CLS] and [SEP] included (default: what the model takes; tokenize: no cut; answer: 384)", GROUP_TEXT, VALUE_COUNT, AT(max_length)},
     [OPTION_COMPAT]     = {"tokenizer-compat", 0, "hf|google", "Tokenize as HuggingFace's fast tokenizer (default) or as Google's", GROUP_TEXT, VALUE_TEXT, AT(compat)},

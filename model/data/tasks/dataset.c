@@ -3,6 +3,7 @@
 #include "masks/base/memory.h"
 #include "model/data/tasks/reading.h"
 #include "model/data/tasks/source.h"
+#include <float.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -140,6 +141,10 @@ static int set_values(struct dataset *d, const char *path, struct error *e)
         struct task_example *x = &d->example[k];
         if (!dataset_number(x->label[0], &x->value))
             return error_set(e, ERROR_INPUT, "%s:%u:%u: label \"%.60s\": a number is expected",
+                             path, x->line, x->column, x->label[0]);
+        if (fabs(x->value) > FLT_MAX) /* models answer in float32 */
+            return error_set(e, ERROR_INPUT,
+                             "%s:%u:%u: label \"%.60s\": a number within +-3.4e38 is expected",
                              path, x->line, x->column, x->label[0]);
     }
     return 0;

@@ -228,6 +228,9 @@ def refuses(toy):
     toy.refused("different values each", *command, "--grid", "lr=1e-4,2e-4,0.0001")
     toy.refused("--max-length 999: the model has", *command, "--steps", 1, "--max-length", 999)
     toy.refused("--stride", *command, "--stride", 5)
+    toy.refused("--seeds 2: seeds up to 2^63 - 1", *command, "--seed", 2**63 - 1, "--seeds", 2)
+    made = toy.run(*command, "--seed", 2**63)
+    assert made.returncode == 2 and f"--seed: '{2**63}' is not a whole number from 0 to 2^63 - 1\n" in made.stderr, made.stderr
     toy.refused("--null-threshold: for squad2 alone", *command, "--null-threshold", 1)
     toy.refused("the training data have no such", *arguments("odd", "new", "--task", "text"))
     toy.refused("2 or more are expected", *arguments("flat", "new", "--task", "text"))
@@ -313,6 +316,8 @@ def resumed_evaluations(toy):
     assert older.pop("dev_sum") and older["eval_every"] == 2
     stored.write_text(json.dumps(older))
     toy.ok(*command)
+    (folder / "train.tsv").write_text("text\tlabel\nthe cat\t1.5\nthe dog\t-1e39\n")
+    toy.refused('mixed/train.tsv:3:9: label "-1e39": a number within', *arguments("mixed", "other", "--task", "text", "--regression", "--steps", 1))
     toy.remove("run", "mixed")
 
 

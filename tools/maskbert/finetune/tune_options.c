@@ -177,6 +177,9 @@ int tune_options(const struct options *o, struct run_options *ret, struct tune_g
     if (read_names(o, ret, e) < 0 || read_length(o, ret, e) < 0 ||
         training_options(o, ret, e) < 0 || read_rates(o, ret, e) < 0)
         return -1;
+    if (o->seeds && o->seed > INT64_MAX - (uint64_t)o->seeds + 1)
+        return error_set(e, ERROR_INPUT, "--seeds %u: seeds up to 2^63 - 1 are expected",
+                         o->seeds);
     if (o->json && o->csv)
         return error_set(e, ERROR_INPUT, "--json and --csv: one of them is expected");
     if (o->save_gradients && (o->seeds || o->repeats || o->grid))
