@@ -21,50 +21,6 @@ static const struct model_config *config_of(const struct evaluating *v)
     return &v->runner->engine->config;
 }
 
-/* ---- does the model answer the task? ---- */
-
-static enum task_kind kind_of(const struct dataset *d)
-{
-    return d->task->format == TASK_ENDINGS ? TASK_CHOICE
-           : d->task->format == TASK_WORDS ? TASK_TOKENS
-           : d->numbers                    ? TASK_REGRESSION
-                                           : TASK_SINGLE;
-}
-
-static bool has_head(const struct model_config *c, const struct dataset *d)
-{
-    const uint32_t parts = config_parts(c);
-    if (d->task->format == TASK_ANSWERS)
-        return parts & PART_SPAN;
-    return parts & PART_CLASSIFIER && task_kind(c) == kind_of(d);
-}
-
-/* The label of each class in ret[d->n_classes]. */
-static bool map_classes(const struct model_config *c, const struct dataset *d, uint32_t *ret,
-                        uint32_t *ret_missing)
-{
-    return labels_of_classes(c, d->task, d->classes, d->n_classes, ret, ret_missing);
-}
-
-int evaluate_check(const struct model_config *c, const struct dataset *d, const char *name,
-                   struct error *e)
-{
-    if (!has_head(c, d))
-        return error_set(e, ERROR_INPUT,
-                         "%s: %s has no head for the task %s; maskbert finetune trains one",
-                         name, *c->architecture ? c->architecture : "its class", d->task->name);
-    const enum task_kind kind = kind_of(d);
-    if (d->task->format == TASK_ANSWERS || kind == TASK_CHOICE || kind == TASK_REGRESSION ||
-        !d->labelled)
-        return 0;
-    uint32_t missing = 0, *label = memory_new(d->n_classes, sizeof *label);
-    const bool all = map_classes(c, d, label, &missing);
-    free(label);
-    return all ? 0
-               : error_set(e, ERROR_INPUT, "%s: the model has no label \"%.60s\" of the task",
-                           name, d->classes[missing]);
-}
-
 static const char *label_of(const struct evaluating *v, uint32_t k, char buffer[24])
 {
     return v->name[k] ? v->name[k] : config_label(config_of(v), k, buffer);
@@ -321,7 +277,7 @@ static const char **names_of_labels(const struct model_config *c, const struct d
 {
     const char **ret = memory_new((size_t)c->labels + 1, sizeof *ret);
     uint32_t missing, *label = memory_new(d->n_classes, sizeof *label);
-    if (map_classes(c, d, label, &missing))
+    if (labels_of_classes(c, d->task, d->classes, d->n_classes, label, &missing))
         for (uint32_t k = 0; k < d->n_classes; k++)
             ret[label[k]] = d->classes[k];
     free(label);

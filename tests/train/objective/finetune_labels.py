@@ -3,6 +3,7 @@
 import json
 import math
 import os
+import re
 import statistics
 
 import pretrain_toy
@@ -45,8 +46,19 @@ def other_spellings(toy):
     toy.refused(f'the model has no label "{names[7].lower()}" of the task', "eval", "run", "--task", "text", "--data", "text")
     said = more_training(toy, "text")[0]
     assert f"classifier.bias; the model's own head has no label \"{names[7].lower()}\"" in said, said
+    shown_labels(toy)
     toy.remove("run")
     os.remove(toy.work / "p.json")
+
+
+def shown_labels(toy):
+    """`classify` prints control characters of labels as '?'. A head of many labels a text is called by its problem_type."""
+    rename_labels(toy.work / "run", [f"a\nb\tc\x1b\u0085{k}" for k in range(8)])
+    shown = toy.ok("classify", "run", stdin="the cat\n").stdout
+    assert re.fullmatch(r"a\?b\?c\?\?\?[0-7] [01]\.\d{4}\n", shown), shown
+    path = toy.work / "run/config.json"
+    path.write_text(json.dumps({**json.loads(path.read_text()), "problem_type": "multi_label_classification"}))
+    toy.refused("run: problem_type of config.json is multi_label_classification; single", "eval", "run", "--task", "text", "--data", "text")
 
 
 def published_names(toy):

@@ -9,6 +9,7 @@
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 struct classify {
     struct session s;
@@ -51,18 +52,32 @@ static const char *label(const struct classify *c, uint32_t k, char buffer[24])
     return task_label(&c->s.engine->config, k, buffer);
 }
 
+/* Control characters would break the line or command the terminal. */
+static void print_label(const struct classify *c, uint32_t k)
+{
+    char buffer[24], *text = memory_text(label(c, k, buffer));
+    error_replace_controls(text);
+    for (char *at = text; (at = strpbrk(at, "\n\t"));)
+        *at = '?';
+    fputs(text, stdout);
+    free(text);
+}
+
 /* ---- one or many labels of a text ---- */
 
 static void print_labels(const struct classify *c, const float *x)
 {
     uint32_t n = c->labels.labels, best = result_best(x, n);
-    char buffer[24];
-    if (c->labels.kind != TASK_MULTI)
-        printf("%s %.4f", label(c, best, buffer), (double)x[best]);
+    if (c->labels.kind != TASK_MULTI) {
+        print_label(c, best);
+        printf(" %.4f", (double)x[best]);
+    }
     const char *before = "";
     for (uint32_t k = 0; k < n && c->labels.kind == TASK_MULTI; k++)
         if (x[k] > 0.5f) {
-            printf("%s%s %.4f", before, label(c, k, buffer), (double)x[k]);
+            printf("%s", before);
+            print_label(c, k);
+            printf(" %.4f", (double)x[k]);
             before = "  ";
         }
     printf("\n");
@@ -84,11 +99,11 @@ static void print_tokens(const struct classify *c, uint32_t text, const float *x
     const struct sequence *sequence = &c->s.batches.sequence[text];
     uint32_t n = c->labels.labels;
     struct text token = {0};
-    char buffer[24];
-    for (uint32_t k = 0; k < sequence->count; k++)
-        printf("%s%s/%s", k ? " " : "",
-               result_token(c->s.engine, sequence->token_ids[k], &token),
-               label(c, result_best(x + (size_t)k * n, n), buffer));
+    for (uint32_t k = 0; k < sequence->count; k++) {
+        printf("%s%s/", k ? " " : "",
+               result_token(c->s.engine, sequence->token_ids[k], &token));
+        print_label(c, result_best(x + (size_t)k * n, n));
+    }
     text_finish(&token);
     printf("\n");
 }
