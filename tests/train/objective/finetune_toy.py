@@ -125,3 +125,17 @@ def arguments(task, run, *options):
 def evaluate(toy, task, run, *options):
     made = toy.ok("eval", run, "--task", NAMES.get(task, task), "--data", task, "--json", *options)
     return json.loads(made.stdout)
+
+
+def dev_texts(task):
+    """Lines as `classify` and `answer` take them, in the order of the dev file."""
+    folder = pathlib.Path(task)
+    if task.startswith("squad"):
+        paragraphs = json.loads((folder / "dev.json").read_text())["data"][0]["paragraphs"]
+        return [p["qas"][0]["question"] + "\t" + p["context"] for p in paragraphs]
+    if task == "tokens":
+        return [" ".join(line.split("\t")[0] for line in s.split("\n")) for s in (folder / "dev.tsv").read_text().rstrip("\n").split("\n\n")]
+    if task == "swag":
+        rows = [line.split(",") for line in (folder / "dev.csv").read_text().splitlines()[1:]]
+        return ["\t".join([r[0], *(r[1] + " " + e for e in r[2:6])]) for r in rows]
+    return [line.rpartition("\t")[0] for line in (folder / "dev.tsv").read_text().splitlines()[1:]]
