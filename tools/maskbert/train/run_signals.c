@@ -6,8 +6,7 @@
 
 /* Signals that end a run are blocked in all its threads and asked for between steps. A handler would not do: while
    oneDNN multiplies f32 matrices (gemm:jit), rsp points into its work area, and Linux writes a handler's frame below
-   rsp, over what lies there on the heap. A file that may not grow fails as a full disk does. A reader of the progress that
-   goes away ends no run. */
+   rsp, over what lies there on the heap. A reader of the progress that goes away ends no run. */
 void run_hold_signals(void)
 {
     struct sigaction hangup;
@@ -19,7 +18,6 @@ void run_hold_signals(void)
     if (sigaction(SIGHUP, NULL, &hangup) == 0 && hangup.sa_handler != SIG_IGN)
         sigaddset(&ends, SIGHUP);
     pthread_sigmask(SIG_BLOCK, &ends, NULL);
-    signal(SIGXFSZ, SIG_IGN);
     signal(SIGPIPE, SIG_IGN);
 }
 
