@@ -189,7 +189,7 @@ class PlanTest(reproduce_toy.Scratch):
 class InputTest(reproduce_toy.Scratch):
     def test_what_is_wrong_is_one_line(self):
         out, text = self.folder / "out", f"verb=text:{Toy.make() / 'text'}"
-        for says, *more in (("NAME=TASK:FOLDER", "--tasks", "verb"), ("no such folder", "--tasks", "verb=text:/none"), ("already", "--tasks", f"{text},{text}"),
+        for says, *more in (("NAME=TASK:FOLDER", "--tasks", "verb"), ("no such folder", "--tasks", "verb=text:/none"), ("no task talk;", "--tasks", "verb=talk:/"), ("train.tsv: no such file", "--tasks", f"verb=text:{self.folder}"), ("already", "--tasks", f"{text},{text}"),
                             ("at least one", "--tasks", ""), ("--minutes", "--minutes", 0), ("--seeds", "--seeds", 0), ("config.json", "--model", self.folder),
                             ("--lr", "--lr", "nan"), ("--dtype", "--dtype", "f16"), ("8 or more", "--length", 4), ("--learned", "--learned", self.folder),
                             ("no such file", "--text", self.folder / "x"), ("a folder is expected", "-o", __file__), ("--page", "--page", self.folder / "x.txt"), ("baselines", "--baselines", Toy.folder / "trained/config.json")):

@@ -179,6 +179,7 @@ class Program(unittest.TestCase):
 
     def test_refusals(self):
         self.assertIn("whole number", self.run_program("--tokens", "0", code=2).stderr)
+        self.assertIn("12288: a multiple of 8192", self.run_program("--tokens", "12288", code=2).stderr)
         self.assertIn("maskbert-mpi.so", self.run_program("--ranks", "/nowhere/maskbert", code=3).stderr)
 
 

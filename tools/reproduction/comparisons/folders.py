@@ -13,6 +13,7 @@ import shutil
 from programs import Fatal, write_whole
 
 LABELLED = (("section", "text"), ("synopsis", "pair"), ("endings", "swag"), ("subject", "squad2"))  # of tools/fetch-text --labelled
+KINDS = ("text", "pair", "tokens", "cola", "sst-2", "mrpc", "qqp", "mnli", "qnli", "rte", "wnli", "sts-b", "sst-1", "semeval", "sentube", "scitail", "swag", "squad1", "squad2", "mrqa")
 SAMPLED = {"text": ".tsv", "pair": ".tsv", "swag": ".csv", "squad1": ".json", "squad2": ".json"}
 TEXTS = {"text": ("text",), "pair": ("text", "text2"), "swag": ("sent1", "ending0", "ending1", "ending2", "ending3")}
 MOST_TEXTS = 40000  # of a task, for pre-training
@@ -50,11 +51,16 @@ def parse(texts, length):
         kind, colon, folder = rest.partition(":")
         if not equals or not colon or not name.replace("-", "").replace("_", "").isalnum() or not kind or not folder:
             raise Fatal(2, f"--tasks {text}: NAME=TASK:FOLDER is expected, as section=text:corpus/labelled/section")
+        if kind not in KINDS:
+            raise Fatal(2, f"--tasks {text}: no task {kind}; one of {', '.join(KINDS)} is expected")
         if not pathlib.Path(folder).is_dir():
             raise Fatal(2, f"--tasks {text}: {folder}: no such folder")
         if name in (t.name for t in found):
             raise Fatal(2, f"--tasks {text}: there is a task {name} already")
         found.append(Task(name, kind, pathlib.Path(folder).resolve(), length))
+        for part in ("train", "dev") if kind in SAMPLED else ():
+            if not found[-1].file(part):
+                raise Fatal(2, f"--tasks {text}: {folder}/{part}{SAMPLED[kind]}: no such file")
     if not found:
         raise Fatal(2, "--tasks: at least one NAME=TASK:FOLDER is expected")
     return found
