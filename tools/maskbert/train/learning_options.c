@@ -84,7 +84,8 @@ static int read_tau(const char *text, struct learn_options *ret, struct error *e
                    read_temperature(second, end, &ret->tau_end)
                ? 0
                : error_set(e, ERROR_INPUT,
-                           "--tau %s: a number above 0 is expected, or two, as 1..0.1", text);
+                           "--tau %s: a number from 1e-6 to 1e6 is expected, or two, as 1..0.1",
+                           text);
 }
 
 static int read_settling(const struct options *o, struct learn_options *ret, struct error *e)
@@ -123,14 +124,20 @@ static int read_numbers(const struct options *o, double rate, struct learn_optio
         return error_set(e, ERROR_INPUT,
                          "--mask-lr and --mask-lr-ratio: one of them is expected");
     if (!(ret->lambda >= 0 && ret->lambda < 1e30))
-        return error_set(e, ERROR_INPUT, "--lambda %g: 0 or more is expected", ret->lambda);
+        return error_set(e, ERROR_INPUT, "--lambda %g: 0 or more, below 1e30, is expected",
+                         ret->lambda);
     if (!(ret->scale > 0 && ret->scale <= 1e6))
         return error_set(e, ERROR_INPUT, "--mask-scale %g: above 0, up to 1e6 is expected",
                          ret->scale);
-    if (!(ret->rate >= 0 && ret->rate < 1e30))
-        return error_set(e, ERROR_INPUT, "--mask-lr%s: 0 or more is expected",
-                         o->mask_rate_ratio_given ? "-ratio" : "");
-    return 0;
+    if (ret->rate >= 0 && ret->rate < 1e30)
+        return 0;
+    if (o->mask_rate_given)
+        return error_set(e, ERROR_INPUT, "--mask-lr %g: 0 or more, below 1e30, is expected",
+                         ret->rate);
+    return error_set(e, ERROR_INPUT,
+                     "--mask-lr-ratio %g: 0 or more is expected, and a product with --lr below "
+                     "1e30; --lr is %g",
+                     ratio, rate);
 }
 
 int learning_options(const struct options *o, struct run_options *ret, struct error *e)
