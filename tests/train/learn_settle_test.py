@@ -69,7 +69,10 @@ def settles(toy):
     """From the step on alpha stands still, the mask is compiled, and it is the run's."""
     base = ["--steps", 12, "--learn-mask", "dam-s", "--lambda", 0, "--save-every", 2, "--keep", 9, "--eval-every", 12, "--settle", 6]
     for name, more in (("above", []), ("snap", ["--snap", 0.6]), ("largest", ["--threshold", 0.7])):
-        toy.train(name, *base, *more)
+        said = toy.train(name, *base, *more).stderr
+        own = name + "/" + json.loads((toy.work / name / "config.json").read_text())["maskc"]["mask"]
+        assert said.splitlines()[-1].endswith(f", maskc plan {own}"), said
+        toy.maskc("plan", own)
         log = toy.log(name)
         events = [x for x in log if x.get("event") == "mask"]
         assert len(events) == 1 and events[0]["step"] == 6 and 0 < events[0]["density"] < 1, events

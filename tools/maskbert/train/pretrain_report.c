@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "tools/maskbert/train/pretrain_report.h"
 #include "masks/base/text.h"
+#include "model/checkpoint/config.h"
 #include "model/data/tasks/table.h"
 #include "tools/maskbert/session.h"
 #include <inttypes.h>
@@ -91,6 +92,17 @@ static void say_device(const struct run_result *r)
     text_finish(&line);
 }
 
+/* The mask that a run has learned: the file that it settled on, or alpha. */
+static void add_learned(const struct run_options *r, const char *run, struct text *to)
+{
+    struct model_config c = {0};
+    if (r->learn.settle && config_read(r->run, &c, NULL) == 0 && c.mask)
+        text_add(to, ", maskc plan %s/%s", run, c.mask);
+    else
+        text_add(to, ", maskc plan %s/alpha.safetensors --dam", run);
+    config_finish(&c);
+}
+
 static void say_next(const struct run_options *r, const struct run_result *result)
 {
     struct text line = {0}, run = {0}, data = {0};
@@ -103,7 +115,7 @@ static void say_next(const struct run_options *r, const struct run_result *resul
                  text_get(&run), r->task ? " --task " : "", r->task ? r->task->name : "",
                  text_get(&data));
     if (!result->interrupted && r->learn.kind != LEARN_NOTHING)
-        text_add(&line, ", maskc plan %s/alpha.safetensors --dam", text_get(&run));
+        add_learned(r, text_get(&run), &line);
     pretrain_say(text_get(&line));
     text_finish(&line);
     text_finish(&run);
