@@ -150,6 +150,7 @@ static void runs_are_alike(void **state)
 #define SHARES                                                                         \
     ": at most 32 shares of dense's time above 0 to 1, with commas between them, are " \
     "expected\n"
+#define DIGITS "numbers that differ in their first six digits are expected\n"
 static const struct shell_failure failures[] = {
     {"prune made -o new",
      "prune: --keep P[,P..], --snap SHARE[,SHARE..] or --save P.npy is expected\n"},
@@ -163,6 +164,10 @@ static const struct shell_failure failures[] = {
     {"prune made --snap nan -o new", "--snap nan" SHARES},
     {"prune made --snap half -o new", "--snap half" SHARES},
     {"prune made --snap .5, -o new", "--snap .5," SHARES},
+    {"prune made --keep 33.333333,50,33.333335 -o new",
+     "--keep: 33.333333 and 33.333335 would both be keep-33.3333.npy; " DIGITS},
+    {"prune made --snap .5000001,.5 -o new",
+     "--snap: 0.5000001 and 0.5 would both be snap-50.npy; " DIGITS},
     {"prune made --importance mass --save new.npy",
      "--importance mass: attention or output is expected\n"},
     {"prune made --save new.txt", "--save new.txt: FILE.npy is expected\n"},

@@ -10,6 +10,7 @@
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 struct prune_row prune_row_new(const char *kind, double keep, double share)
 {
@@ -33,13 +34,46 @@ static double density_of(const struct mask *m)
     return active / m->layers / m->heads / m->n / m->n;
 }
 
+static char *file_of(const char *kind, double percent)
+{
+    struct text name = {0};
+    text_add(&name, "%s-%g.npy", kind, percent);
+    return text_take(&name);
+}
+
+/* Numbers that differ behind the sixth digit have the same name. `factor`: from a number to percent. */
+static int check_names(const char *option, const char *kind, const double *number,
+                       uint32_t count, double factor, struct error *e)
+{
+    for (uint32_t k = 1; k < count; k++)
+        for (uint32_t i = 0; i < k; i++) {
+            char *a = file_of(kind, factor * number[i]), *b = file_of(kind, factor * number[k]);
+            const bool same = !strcmp(a, b);
+            if (same)
+                error_set(e, ERROR_INPUT,
+                          "%s: %.9g and %.9g would both be %s; numbers that differ in their "
+                          "first six digits are expected",
+                          option, number[i], number[k], a);
+            free(a);
+            free(b);
+            if (same)
+                return -1;
+        }
+    return 0;
+}
+
+int prune_check_names(const struct prune *p, struct error *e)
+{
+    return check_names("--keep", "keep", p->keep, p->keeps, 1, e) < 0
+               ? -1
+               : check_names("--snap", "snap", p->share, p->shares, 100, e);
+}
+
 /* Takes the mask, which may be null. */
 static void add_row(struct prune *p, struct prune_row row, struct mask *m)
 {
-    struct text name = {0};
     row.mask = m;
-    text_add(&name, "%s-%g.npy", row.kind, isnan(row.share) ? row.keep : 100 * row.share);
-    row.file = text_take(&name);
+    row.file = file_of(row.kind, isnan(row.share) ? row.keep : 100 * row.share);
     if (m) {
         row.density = density_of(m);
         row.retained = snap_retained(&p->importance, m);

@@ -77,7 +77,7 @@ static int read_options(struct prune *p, struct error *e)
                          "--snap %s: at most %d shares of dense's time above 0 to 1, with "
                          "commas between them, are expected",
                          o->snap, PRUNE_MOST);
-    return prune_check_picture(p, e);
+    return prune_check_names(p, e) < 0 ? -1 : prune_check_picture(p, e);
 }
 
 static int check_size(struct prune *p, struct error *e)

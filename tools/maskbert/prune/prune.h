@@ -51,6 +51,8 @@ struct prune_row prune_row_new(const char *kind, double keep, double share);
 void prune_divide(struct prune *p);
 /* Fills p->importance. */
 int prune_measure(struct prune *p, struct error *e);
+/* Fails if two masks would have the same file. */
+int prune_check_names(const struct prune *p, struct error *e);
 /* Fills p->row: their masks, files, density, retained. */
 int prune_make_masks(struct prune *p, struct error *e);
 /* Writes each row's mask into the output's folder. */
