@@ -186,20 +186,41 @@ static void failures_say_one_line(void **state)
     shell_refuses("maskbert", LINES, failures, sizeof failures / sizeof *failures);
 }
 
-/* A time that no mask is within: exit code 1, and nothing is written. */
+/* A share that no mask is within: rows without a mask, one line that names it and exit code 1. The rest is as without it. */
 static void too_little_time_is_false(void **state)
 {
     (void)state;
-    char *before = shell_listing();
     struct outcome o =
-        shell_run(LINES, "prune made --snap .9,.0001 -o new --save new.npy -n 24");
+        shell_run(LINES, "prune made --keep 10 --snap .9,.0001,.0002 -o less --save less.npy "
+                         "-n 24 --json");
     assert_int_equal(o.code, 1);
-    assert_int_equal(strncmp(o.err, "maskbert: ", 10), 0);
-    char *after = shell_listing();
-    assert_string_equal(before, after);
+    const char *line = "maskbert: --snap 0.0001,0.0002: no mask is within that time";
+    const char *said = strstr(o.err, line);
+    assert_true(said && strchr(said, '\n') == o.err + strlen(o.err) - 1); /* the last line */
+    json_t *report = json_loads(o.out, 0, NULL);
+    assert_int_equal(rows_of(report), 16);
+    check_shares(report, .9, 1);
+    for (size_t k = 6; k < 16; k++) {
+        assert_true(json_is_null(json_object_get(row_at(report, k), "file")));
+        assert_true(json_is_null(json_object_get(row_at(report, k), "density")));
+        assert_null(text_of(row_at(report, k), "won"));
+    }
+    json_decref(report);
     outcome_finish(&o);
-    free(before);
-    free(after);
+    assert_int_equal(system("test -e less/keep-10.npy && test -e less/snap-90.npy && "
+                            "test ! -e less/snap-0.01.npy && test -e less.npy"),
+                     0);
+}
+
+/* Nothing but such a share: what was measured is saved, and no folder is made. */
+static void measured_is_kept(void **state)
+{
+    (void)state;
+    struct outcome o =
+        shell_run(LINES, "prune made --snap .0001 -o void --save void.npy -n 24");
+    assert_int_equal(o.code, 1);
+    outcome_finish(&o);
+    assert_int_equal(system("test ! -e void && test -e void.npy"), 0);
 }
 
 int main(int count, char **argument)
@@ -212,6 +233,7 @@ int main(int count, char **argument)
         cmocka_unit_test(devices_agree),
         cmocka_unit_test(failures_say_one_line),
         cmocka_unit_test(too_little_time_is_false),
+        cmocka_unit_test(measured_is_kept),
     };
     if (count != 2)
         return 2;

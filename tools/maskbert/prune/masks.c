@@ -143,6 +143,16 @@ static void tell(void *context, double done, const char *what)
     session_tell(done < 1 ? line : NULL);
 }
 
+/* ERROR_FALSE: no mask is within the share, which leaves rows without masks. */
+static int miss(struct prune *p, double share, const struct error *why, struct error *e)
+{
+    if (why->kind != ERROR_FALSE)
+        return error_set(e, why->kind, "%s", why->text);
+    text_add(&p->missed, "%s%g", text_get(&p->missed)[0] ? "," : "", share);
+    p->why = *why;
+    return 0;
+}
+
 /* The best of all kinds goes by snap's name; each other kind is a row to compare it with. */
 static int add_share(struct prune *p, double share, struct error *e)
 {
@@ -153,12 +163,15 @@ static int add_share(struct prune *p, double share, struct error *e)
     request.share = share;
     request.progress = tell;
     request.progress_context = &share;
-    int r = snap_solve(&p->importance, &request, &result, e);
+    struct error why = {0};
+    int r = snap_solve(&p->importance, &request, &result, &why);
     session_tell(NULL);
+    if (r < 0)
+        r = miss(p, share, &why, e);
     for (int k = 0; k < SNAP_KINDS && r == 0; k++) {
         struct mask *m = k == SNAP_ROW_BLOCKS ? result.best.mask : result.kind[k].mask;
         struct prune_row row = prune_row_new(snap_kind_names[k], (double)NAN, share);
-        row.won = k == SNAP_ROW_BLOCKS ? snap_kind_names[result.best.kind] : NULL;
+        row.won = k == SNAP_ROW_BLOCKS && m ? snap_kind_names[result.best.kind] : NULL;
         add_row(p, row, m ? mask_crop(m, m->n, e) : NULL);
     }
     snap_result_finish(&result);
@@ -174,10 +187,18 @@ int prune_make_masks(struct prune *p, struct error *e)
     return 0;
 }
 
+static bool has_masks(const struct prune *p)
+{
+    for (uint32_t k = 0; k < p->rows; k++)
+        if (p->row[k].mask)
+            return true;
+    return false;
+}
+
 int prune_write_masks(const struct prune *p, struct error *e)
 {
     struct folder folder = {0};
-    int r = p->rows ? folder_begin(p->o->output, &folder, e) : 0;
+    int r = has_masks(p) ? folder_begin(p->o->output, &folder, e) : 0;
     for (uint32_t k = 0; k < p->rows && r == 0; k++) {
         const struct prune_row *row = &p->row[k];
         char *path = path_join(folder.aside, row->file);

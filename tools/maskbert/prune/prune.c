@@ -176,14 +176,16 @@ static int prune(struct prune *p, struct error *e)
         fprintf(stderr,
                 "maskbert: no text reaches beyond token %u of %u: nothing is known there\n",
                 p->longest, p->n);
-    if (prune_make_masks(p, e) < 0 || (p->o->save && save(p, e) < 0) ||
+    if ((p->o->save && save(p, e) < 0) || prune_make_masks(p, e) < 0 ||
         prune_write_masks(p, e) < 0)
         return -1;
     if (p->rows && (make_dense(p, e) < 0 || prune_evaluate(p, e) < 0 ||
                     (p->o->picture && prune_draw(p, e) < 0)))
         return -1;
     prune_report(p);
-    return 0;
+    return *text_get(&p->missed)
+               ? error_set(e, ERROR_FALSE, "--snap %s: %s", text_get(&p->missed), p->why.text)
+               : 0;
 }
 
 static void finish_row(struct prune_row *r)
@@ -198,6 +200,7 @@ static void finish(struct prune *p)
         finish_row(&p->row[k]);
     finish_row(&p->dense);
     free(p->row);
+    text_finish(&p->missed);
     task_finish(&p->measured);
     task_finish(&p->held_out);
     importance_finish(&p->importance);

@@ -4,6 +4,7 @@
    of all that (report.c, kept_entries.c). */
 #pragma once
 #include "gen/snap/snap.h"
+#include "masks/base/text.h"
 #include "masks/importance.h"
 #include "tools/maskbert/session.h"
 #include <jansson.h>
@@ -41,6 +42,8 @@ struct prune {
     struct prune_row dense;          /* what the others are compared with */
     struct prune_row *row;
     uint32_t rows, capacity;
+    struct text missed; /* shares that no mask is within, with commas between them */
+    struct error why;   /* of the last of them */
 };
 
 struct prune_row prune_row_new(const char *kind, double keep, double share);
@@ -53,9 +56,10 @@ void prune_divide(struct prune *p);
 int prune_measure(struct prune *p, struct error *e);
 /* Fails if two masks would have the same file. */
 int prune_check_names(const struct prune *p, struct error *e);
-/* Fills p->row: their masks, files, density, retained. */
+/* Fills p->row: their masks, files, density, retained. Rows of a share that no mask is within have no mask, and p->missed
+   names it. */
 int prune_make_masks(struct prune *p, struct error *e);
-/* Writes each row's mask into the output's folder. */
+/* Writes each row's mask into the output's folder, which is made if there are any. */
 int prune_write_masks(const struct prune *p, struct error *e);
 /* Fills in cosine, neighbours, predicted and measured, p->dense's too. */
 int prune_evaluate(struct prune *p, struct error *e);
