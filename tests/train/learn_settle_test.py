@@ -152,9 +152,10 @@ def refusals(toy):
         toy.refused(says, *toy.command("new", "--steps", 2, *options))
     toy.train("run", "--steps", 2, "--learn-mask", "p")
     toy.refused("--settle 3: at most", *toy.command("new", "--steps", 2, "--learn-mask", "p", "--alpha", "run", "--settle", 3))
-    made = toy.run(*toy.command("new", "--steps", 2, "--learn-mask", "p", "--alpha", "run", "--settle", 2, "--threshold", 1e-6))
-    assert made.returncode == 1 and "--threshold: no mask is within that time" in made.stderr.splitlines()[-1], made
-    toy.remove("run", "new")
+    for option, alpha in (("--threshold", ["--alpha", "run"]), ("--snap", [])):
+        toy.refused(f"{option}: no mask is within that time: the least that can be reached is 0.",
+                    *toy.command("new", "--steps", 2, "--learn-mask", "p", *alpha, "--settle", 1, option, 1e-6), code=1)
+    toy.remove("run")
 
 
 def states(toy):

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "model/train/learn/settle.h"
+#include "masks/input/load.h"
 #include "masks/mask.h"
 #include "model/ops/attention.h"
 #include <math.h>
@@ -42,6 +43,45 @@ static int kernel_of(const struct engine *g, const struct settle_request *q,
     return attention_kernel(&g->config, &o, ret, e);
 }
 
+/* The option that gives the share. */
+static const char *option_of(const struct learner *l)
+{
+    return l->options.threshold ? "--threshold" : "--snap";
+}
+
+/* Predicted seconds of a layer in which all heads have the same mask, as snap predicts them. */
+static int predict_named(const struct learner *l, const char *name,
+                         const struct encoder_attention *kernel, const struct settle_request *q,
+                         double *ret, struct error *e)
+{
+    const struct mask_request request = {MASK_REQUEST_DEFAULTS, .name = name, .n = l->shape.n,
+                                         .heads = l->shape.heads};
+    struct mask *m = mask_load(&request, NULL, e);
+    if (!m)
+        return -1;
+    int r = encoder_predict(kernel, m, q->batch, l->options.snap_threads, ret, e);
+    mask_destroy(m);
+    return r;
+}
+
+int settle_check(const struct learner *l, const struct engine *g,
+                 const struct settle_request *q, struct error *e)
+{
+    struct encoder_attention kernel;
+    double none, dense;
+    if (!(l->options.snap > 0))
+        return 0;
+    if (kernel_of(g, q, &kernel, e) < 0 || predict_named(l, "none", &kernel, q, &none, e) < 0 ||
+        predict_named(l, "dense", &kernel, q, &dense, e) < 0)
+        return -1;
+    if (none <= l->options.snap * dense)
+        return 0;
+    return error_set(e, ERROR_FALSE,
+                     "%s: no mask is within that time: the least that can be reached is %.4g "
+                     "of dense's",
+                     option_of(l), none / dense);
+}
+
 static int snap(struct learner *l, const struct engine *g, const struct settle_request *q,
                 struct settled *ret, struct error *e)
 {
@@ -52,10 +92,12 @@ static int snap(struct learner *l, const struct engine *g, const struct settle_r
     if (kernel_of(g, q, &kernel, e) < 0 || importance_of(l, &p, e) < 0)
         return -1;
     const struct encoder_snap request = {&p, o->snap, o->threshold, q->batch, o->snap_threads};
-    int r = encoder_snap(&kernel, &request, &s, e);
+    int r = importance_check(&p, option_of(l), e);
+    if (r == 0 && (r = encoder_snap(&kernel, &request, &s, e)) < 0)
+        error_prefix(e, "%s", option_of(l));
     importance_finish(&p);
     if (r < 0)
-        return error_prefix(e, o->threshold ? "--threshold" : "--snap");
+        return -1;
     l->fixed = s.mask;
     ret->share = s.share;
     ret->retained = s.retained;

@@ -20,6 +20,10 @@ struct settled {
 int settle(struct learner *l, const struct engine *g, const struct settle_request *q,
            struct settled *ret, struct error *e);
 
+/* ERROR_FALSE if options.snap is less than the share of the empty mask: no mask would be within that time. */
+int settle_check(const struct learner *l, const struct engine *g,
+                 const struct settle_request *q, struct error *e);
+
 /* Predicted seconds of attention in a part of a batch (q->batch), forward and backward over all layers on the engine's threads, under the
    mask without noise at the beginning of the step. A plan is made only if the mask has changed since the last call. */
 int settle_price(struct learner *l, const struct engine *g, const struct settle_request *q,

@@ -1,8 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "model/train/run/run_settle.h"
+#include "masks/base/text.h"
 #include "model/checkpoint/json.h"
 #include "model/train/learn/settle.h"
 #include "model/train/run/run_ranks.h"
+#include "model/train/run/run_save.h"
+#include "model/train/run/run_say.h"
 #include <math.h>
 #include <stdlib.h>
 
@@ -72,6 +75,28 @@ int run_price(struct run *r, double *ret, struct error *e)
     return settle_price(r->learner, r->engine, &q, ret, e);
 }
 
+int run_settle_check(const struct run *r, struct error *e)
+{
+    const struct settle_request q = make_request(r);
+    return r->trainer.learner && r->options.learn.settle && run_is_first(r)
+               ? settle_check(r->learner, r->engine, &q, e)
+               : 0;
+}
+
+/* The learning is not lost with the mask. The error that is reported stays the one of settling. */
+static int save_learning(struct run *r)
+{
+    struct error ignored;
+    struct text line = {0};
+    if (r->facts.step == r->saved || run_save(r, &ignored) < 0)
+        return -1;
+    text_add(&line, "what was learned is saved in %s; --resume goes on from there",
+             r->options.run);
+    run_say(r, text_get(&line));
+    text_finish(&line);
+    return -1;
+}
+
 int run_settle(struct run *r, struct error *e)
 {
     const struct run_options *o = &r->options;
@@ -87,7 +112,7 @@ int run_settle(struct run *r, struct error *e)
                   learner_save(r->learner, r->folder.path, e) < 0))
         result = -1;
     if (comm_agree(run_comm(r), result, e) < 0)
-        return -1;
+        return save_learning(r);
     if (!first)
         result = learner_read_fixed(r->learner, r->folder.path, e);
     if (result == 0)

@@ -185,6 +185,8 @@ static int make_ready(struct run *r, const struct snapshot *s, struct error *e)
     r->trainer.options = &r->options;
     trainer_begin(&r->trainer);
     r->peak = machine_peak(r->engine) * run_comm(r)->size;
+    if (run_settle_check(r, e) < 0)
+        return -1;
     return run_is_first(r) ? run_log_open(&r->log, r->folder.path, e) : 0;
 }
 
