@@ -158,6 +158,43 @@ def refusals(toy):
     toy.remove("run")
 
 
+def goes_on(toy):
+    """A run that cannot settle saves what it learned. It goes on with another share, which is its own from there on, and with its
+    --alpha while it has no state."""
+    write_alpha(toy.work / "low.safetensors", "p", [HEADS, N, N], [-200.0] * (HEADS * N * N))
+    base = ["--steps", 4, "--learn-mask", "p", "--mask-lr", 0, "--settle", 2]
+    made = toy.run(*toy.command("run", *base, "--alpha", "low.safetensors", "--snap", 0.5))
+    said = made.stderr.splitlines()[-2:]
+    assert made.returncode == 2 and said[1] == "maskbert: --snap: no value is above zero, nothing to keep", made
+    assert "saved in run; --resume goes on" in said[0], made
+    assert len(toy.states("run")) == 1 and set(read_tensors(toy.states("run")[0])[0]["alpha"][1]) == {-200.0}
+    again = toy.command("run", *base, "--resume")
+    toy.refused("the least that can be reached is 0.", *again, "--snap", 1e-6, code=1)
+    assert json.loads((toy.work / "run/run.json").read_text())["snap"] == 0.5
+    toy.ok(*again)
+    assert json.loads((toy.work / "run/run.json").read_text())["snap"] == 0
+    toy.refused("--snap: the run has 0.0, this command 0.5", *again, "--snap", 0.5)
+    toy.remove("run")
+    made = toy.run(*toy.command("run", *base[:-1], 4, "--alpha", "low.safetensors", "--snap", 0.5))
+    assert made.returncode == 2 and not (toy.work / "run/state").exists(), made
+    again = toy.command("run", *base[:-1], 4, "--resume")
+    write_alpha(toy.work / "high.safetensors", "p", [HEADS, N, N], [1.0] * (HEADS * N * N))
+    toy.refused('--alpha: the run has "low.safetensors", this command "high.safetensors"', *again, "--alpha", "high.safetensors", "--threshold", 0.7)
+    toy.ok(*again, "--alpha", "low.safetensors")
+    toy.remove("run")
+    toy.train("run", *base, "--snap", 0.6, "--save-every", 1, "--keep", 9)
+    for path in toy.states("run")[2:]:
+        path.unlink()
+    toy.ok(*toy.command("run", *base, "--threshold", 0.7, "--resume"))
+    kept = json.loads((toy.work / "run/run.json").read_text())
+    assert kept["snap"] == 0.7 and kept["threshold"], kept
+    event = [x for x in toy.log("run") if x.get("event") == "mask"][-1]
+    assert 0 < event["share"] <= 0.7, event
+    toy.remove("run")
+    for name in ("low", "high"):
+        os.remove(toy.work / f"{name}.safetensors")
+
+
 def states(toy):
     """A state whose alpha is of another shape, or not finite, is refused in one line, and the run stays as it was."""
     base = ["--steps", 4, "--learn-mask", "dam-s", "--save-every", 2]
@@ -202,8 +239,8 @@ def main():
     parser.add_argument("only", nargs="?", help="the name of one test")
     parser.add_argument("--few", action="store_true")
     o = parser.parse_args()
-    tests = {"prices": prices, "draws": draws, "settles": settles, "gives": gives, "refusals": refusals, "states": states}
-    names = [o.only] if o.only else ["gives", "draws"] if o.few else list(tests)
+    tests = {"prices": prices, "draws": draws, "settles": settles, "gives": gives, "refusals": refusals, "goes_on": goes_on, "states": states}
+    names = [o.only] if o.only else ["gives", "draws", "goes_on"] if o.few else list(tests)
     return run_tests(lambda *to: LearnToy(o.maskc, *to), o.maskbert, {name: tests[name] for name in names}, probe=("--learn-mask", "p"))
 
 

@@ -45,27 +45,42 @@ static int make_json(struct run *r, bool resumes, struct error *e)
             r->options.threads ? r->options.threads : (uint32_t)omp_get_max_threads();
     r->json =
         run_options_json(&r->options, r->data->sum, r->options.task ? r->held_out->sum : NULL);
-    run_options_hash(r->json, r->facts.options);
+    run_options_hash(r->json, false, r->facts.options);
+    run_options_hash(r->json, true, r->older_options);
     return run_ranks_compare(r, e);
 }
 
-static int write_json(const struct run *r, struct error *e)
+static int write_json(const struct run *r, const json_t *options, struct error *e)
 {
-    char *text = json_dumps(r->json, JSON_INDENT(2) | JSON_REAL_PRECISION(17));
+    char *text = json_dumps(options, JSON_INDENT(2) | JSON_REAL_PRECISION(17));
     int result = json_write_line(r->folder.path, "run.json", text, e);
     free(text);
     return result;
 }
 
 /* The mask that a run settles on stays the same, whatever threads it goes on with. */
-static int compare_json(struct run *r, struct error *e)
+static int compare_json(struct run *r, enum run_stage stage, struct error *e)
 {
     json_t *stored = json_read(r->folder.path, "run.json", e);
-    int result = stored ? run_options_compare(stored, r->json, e) : -1;
+    int result = stored ? run_options_compare(stored, r->json, stage, e) : -1;
     const json_t *threads = json_object_get(stored, "snap_threads");
     if (r->options.learn.snap > 0 && json_is_integer(threads) &&
         json_integer_value(threads) >= 1 && json_integer_value(threads) <= 4096)
         r->options.learn.snap_threads = (uint32_t)json_integer_value(threads);
+    json_decref(stored);
+    return result;
+}
+
+/* A run that has not settled may go on with another share, which is its own from there on. */
+static int write_share(const struct run *r, struct error *e)
+{
+    json_t *stored = json_read(r->folder.path, "run.json", e);
+    int result = stored ? 0 : -1;
+    if (stored && run_options_take_share(stored, r->json)) {
+        json_object_set_new(stored, "snap_threads",
+                            json_integer(r->options.learn.snap_threads));
+        result = write_json(r, stored, e);
+    }
     json_decref(stored);
     return result;
 }
@@ -156,7 +171,8 @@ static int apply_state(struct run *r, const struct snapshot *s, struct error *e)
 {
     if (check_identity(r, s, e) < 0)
         return -1;
-    if (strcmp(s->facts.options, r->facts.options) != 0)
+    if (strcmp(s->facts.options, r->facts.options) != 0 &&
+        strcmp(s->facts.options, r->older_options) != 0)
         return error_set(e, ERROR_INPUT, "%s: its state is of another run.json", r->folder.run);
     r->facts.step = r->saved = s->facts.step;
     r->facts.tokens = s->facts.tokens;
@@ -207,7 +223,7 @@ static int write_model(const struct run *r, struct error *e)
         return 0;
     return run_model_write(&r->options, r->folder.path, r->data, r->watch->say, e) < 0
                ? -1
-               : write_json(r, e);
+               : write_json(r, r->json, e);
 }
 
 static int publish(struct run *r, struct error *e)
@@ -256,9 +272,19 @@ static int open_folder(struct run *r, struct error *e)
 
 static int read_state(struct run *r, struct snapshot *s, struct error *e)
 {
-    return compare_json(r, e) < 0 || compare_model(r, e) < 0
-               ? -1
-               : snapshot_open(r->folder.path, s, e);
+    if (snapshot_open(r->folder.path, s, e) < 0)
+        return -1;
+    const enum run_stage stage = !s->kernel              ? RUN_HAS_NO_STATE
+                                 : run_has_settled(r, s) ? RUN_HAS_SETTLED
+                                                         : RUN_HAS_STATE;
+    return compare_json(r, stage, e) < 0 ? -1 : compare_model(r, e);
+}
+
+static int make_ready_again(struct run *r, const struct snapshot *s, struct error *e)
+{
+    if (make_ready(r, s, e) < 0)
+        return -1;
+    return run_is_first(r) ? write_share(r, e) : 0;
 }
 
 static int begin_again(struct run *r, struct error *e)
@@ -272,7 +298,7 @@ static int begin_again(struct run *r, struct error *e)
         return -1;
     }
     say_damaged(r, &s);
-    int result = comm_agree(c, make_ready(r, &s, e), e);
+    int result = comm_agree(c, make_ready_again(r, &s, e), e);
     snapshot_close(&s);
     r->resumed = true;
     return result < 0 ? -1 : run_ranks_use_nccl(r, e);

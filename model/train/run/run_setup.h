@@ -22,6 +22,7 @@ struct run {
     struct run_log log;
     struct snapshot_facts facts; /* where the run stands */
     json_t *json;                /* of the options */
+    char older_options[33];      /* as facts.options, of states of earlier versions */
     uint64_t saved;              /* the step of the newest state; 0: none */
     double peak;                 /* FLOP/s of the machine; 0: unknown */
     bool resumed;

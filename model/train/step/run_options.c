@@ -11,6 +11,9 @@ static const char *const harmless[] = {"model", "data",       "recompute",    "s
                                        "keep",  "eval_every", "snap_threads", "alpha",
                                        "zero",  "no_graphs",  "dev_sum"};
 
+/* The share of time: it may differ until the run settles. */
+static const char *const share_names[] = {"snap", "threshold"};
+
 static const char *const recomputes[] = {"none", "attention", "layer"};
 
 static void set(json_t *to, const char *name, json_t *value)
@@ -138,17 +141,32 @@ json_t *run_options_json(const struct run_options *o, const char *data_sum, cons
     return ret;
 }
 
-static bool is_harmless(const char *name)
+static bool is_one_of(const char *name, const char *const *list, size_t count)
 {
-    for (size_t k = 0; k < sizeof harmless / sizeof *harmless; k++)
-        if (!strcmp(name, harmless[k]))
+    for (size_t k = 0; k < count; k++)
+        if (!strcmp(name, list[k]))
             return true;
     return false;
 }
 
-/* Evaluations on the dev file choose the model of a run with a task. Older runs have no sum of that file. */
-static bool may_differ(const json_t *stored, const char *name)
+static bool is_harmless(const char *name)
 {
+    return is_one_of(name, harmless, sizeof harmless / sizeof *harmless);
+}
+
+static bool is_share(const char *name)
+{
+    return is_one_of(name, share_names, sizeof share_names / sizeof *share_names);
+}
+
+/* Evaluations on the dev file choose the model of a run with a task. Older runs have no sum of that file. A state has what
+   became of --alpha. */
+static bool may_differ(const json_t *stored, const char *name, enum run_stage stage)
+{
+    if (is_share(name))
+        return stage != RUN_HAS_SETTLED;
+    if (!strcmp(name, "alpha"))
+        return stage != RUN_HAS_NO_STATE;
     const bool chooses = !strcmp(name, "eval_every") || !strcmp(name, "dev_sum");
     return is_harmless(name) &&
            !(chooses && json_object_get(stored, "task") && json_object_get(stored, name));
@@ -196,22 +214,40 @@ static bool same(const json_t *a, const json_t *b)
     return json_equal(a, b);
 }
 
-int run_options_compare(const json_t *stored, const json_t *now, struct error *e)
+int run_options_compare(const json_t *stored, const json_t *now, enum run_stage stage,
+                        struct error *e)
 {
     const char *name;
     json_t *is;
     json_object_foreach((json_t *)(uintptr_t)now, name, is)
     {
         const json_t *was = json_object_get(stored, name);
-        if (!may_differ(stored, name) && !(was && same(was, is)))
+        if (!may_differ(stored, name, stage) && !(was && same(was, is)))
             return differs(now, name, was, is, e);
     }
     json_object_foreach((json_t *)(uintptr_t)stored, name, is)
     {
-        if (!may_differ(stored, name) && !json_object_get(now, name))
+        if (!may_differ(stored, name, stage) && !json_object_get(now, name))
             return differs(now, name, is, NULL, e);
     }
     return 0;
+}
+
+bool run_options_take_share(json_t *stored, const json_t *now)
+{
+    bool ret = false;
+    for (size_t k = 0; k < sizeof share_names / sizeof *share_names; k++) {
+        json_t *was = json_object_get(stored, share_names[k]),
+               *is = json_object_get(now, share_names[k]);
+        if (was == is || (was && is && same(was, is)))
+            continue;
+        ret = true;
+        if (is)
+            json_object_set(stored, share_names[k], is);
+        else
+            json_object_del(stored, share_names[k]);
+    }
+    return ret;
 }
 
 /* True for options that may differ between ranks: paths to the same files, and threads. */
@@ -247,11 +283,13 @@ int run_options_same(const json_t *first, const json_t *own, struct error *e)
                : error_set(e, ERROR_INPUT, "other options than on rank 0");
 }
 
-void run_options_hash(const json_t *options, char ret[33])
+void run_options_hash(const json_t *options, bool with_share, char ret[33])
 {
     json_t *copy = json_copy((json_t *)(uintptr_t)options);
     for (size_t k = 0; k < sizeof harmless / sizeof *harmless; k++)
         json_object_del(copy, harmless[k]);
+    for (size_t k = 0; k < sizeof share_names / sizeof *share_names && !with_share; k++)
+        json_object_del(copy, share_names[k]);
     char *text = json_dumps(copy, JSON_COMPACT | JSON_SORT_KEYS | JSON_REAL_PRECISION(17));
     const XXH128_hash_t sum = XXH3_128bits(text, strlen(text));
     snprintf(ret, 33, "%016llx%016llx", (unsigned long long)sum.high64,

@@ -60,11 +60,21 @@ struct run_options {
 json_t *run_options_json(const struct run_options *o, const char *data_sum,
                          const char *dev_sum);
 
+/* How far a run is that goes on. */
+enum run_stage {
+    RUN_HAS_NO_STATE, /* it begins again: with the same --alpha */
+    RUN_HAS_STATE,
+    RUN_HAS_SETTLED /* on a mask: the share of --snap and --threshold stays the same from there on */
+};
+
 /* -1 with the first option that is not the stored one's. Options that do not change the result are not compared. */
-int run_options_compare(const json_t *stored, const json_t *now, struct error *e);
+int run_options_compare(const json_t *stored, const json_t *now, enum run_stage stage,
+                        struct error *e);
+/* Sets the share of --snap or --threshold in *stored to that of this command. True if it was another one. */
+bool run_options_take_share(json_t *stored, const json_t *now);
 
 /* -1 with the first option that ranks do not have in common; only folders, threads and a resumed run's model may differ. */
 int run_options_same(const json_t *first, const json_t *own, struct error *e);
 
-/* Hash of the compared options, as 32 digits. */
-void run_options_hash(const json_t *options, char ret[33]);
+/* Hash of the options that states have in common, as 32 digits. Earlier versions had the share in it. */
+void run_options_hash(const json_t *options, bool with_share, char ret[33]);
