@@ -33,14 +33,6 @@ double cells_value(const struct block *b, const uint64_t *words)
     return sum;
 }
 
-static bool is_empty(const struct block *b, const uint64_t *words, uint32_t r)
-{
-    uint64_t any = 0;
-    for (size_t w = 0; w < b->stride; w++)
-        any |= words[r * b->stride + w];
-    return !any;
-}
-
 uint32_t row_most(const float *value, uint32_t n)
 {
     uint32_t most = 0;
@@ -52,8 +44,7 @@ uint32_t row_most(const float *value, uint32_t n)
 void cells_keep_rows(const struct block *b, uint64_t *words)
 {
     for (uint32_t r = 0; r < b->rows; r++)
-        if (is_empty(b, words, r))
-            cells_set(b, words, r, row_most(b->value + (size_t)r * b->n, b->n));
+        cells_set(b, words, r, row_most(b->value + (size_t)r * b->n, b->n));
 }
 
 struct pattern *cells_pattern(const struct block *b, const uint64_t *words)

@@ -34,7 +34,7 @@ void cells_diagonal(const struct block *b, uint64_t *words, int64_t offset);
 double cells_value(const struct block *b, const uint64_t *words);
 /* The most important key of a row; of equal ones the last, as for --keep. */
 uint32_t row_most(const float *value, uint32_t n);
-/* Adds row_most() to each row without a key. */
+/* Adds row_most() to each row. */
 void cells_keep_rows(const struct block *b, uint64_t *words);
 /* A pattern of length n with only these entries. */
 struct pattern *cells_pattern(const struct block *b, const uint64_t *words);

@@ -149,6 +149,8 @@ static void fill_window(const struct path *path, uint64_t k, uint64_t head, uint
 
 static struct mask *window(const struct path *path, uint64_t k)
 {
+    if (path->search->r->keep_rows)
+        return from_bytes(path->search, fill_window, path, k);
     const struct importance *p = path->search->p;
     uint8_t *bytes = memory_new((size_t)p->n * p->n, 1);
     fill_window(path, k, 0, bytes);
