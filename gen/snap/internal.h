@@ -96,8 +96,8 @@ struct path {
     void *data; /* of the kind */
 };
 
-/* The last mask of the path within `seconds`, or the first that retains r->retain; ret->mask is null if there is none.
-   More seconds never retain less: bisection looks at the same masks. */
+/* The last mask of the path within `seconds`, or the faster of the first that retains r->retain and the last of all;
+   ret->mask is null if there is none. More seconds never retain less. */
 int path_solve(const struct path *path, double seconds, struct snap_mask *ret, struct error *e);
 
 /* Alternatives to snap's own mask. *ret lives until rival_finish(). */

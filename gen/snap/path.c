@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Bisection along a path. The masks that are looked at do not depend on the time, only which way it goes from them
-   does: so more time never ends at an earlier mask, whatever the plans of masks in between are predicted to take. */
+/* Bisection along a path, and its last mask: plans near dense may be predicted to take longer than dense's. Which masks
+   are looked at depends on the time only by the direction that is taken from each: so more time never ends at an earlier
+   mask, whatever the plans of masks in between are predicted to take. */
 #include "gen/snap/internal.h"
 
 /* Relative error of sums of the importance that are added in another order. */
@@ -35,8 +36,8 @@ static int try(const struct path *path, uint64_t k, double seconds, struct snap_
     return 0;
 }
 
-static int solve_seconds(const struct path *path, double seconds, struct snap_mask *ret,
-                         struct error *e)
+static int bisect(const struct path *path, double seconds, struct snap_mask *ret,
+                  struct error *e)
 {
     uint64_t low = 0, high = path->last + 1;
     bool within;
@@ -56,13 +57,19 @@ static int solve_seconds(const struct path *path, double seconds, struct snap_ma
     return 0;
 }
 
-static int solve_retain(const struct path *path, double retain, struct snap_mask *ret,
-                        struct error *e)
+static int solve_seconds(const struct path *path, double seconds, struct snap_mask *ret,
+                         struct error *e)
 {
-    uint64_t low = 0, high = path->last;
-    retain -= ROUNDING;
-    if (path->retained(path, high) < retain)
-        return 0;
+    bool all;
+    if (try(path, path->last, seconds, ret, &all, e) < 0)
+        return -1;
+    return all ? 0 : bisect(path, seconds, ret, e);
+}
+
+/* The first mask that retains enough: its number, or last + 1. */
+static uint64_t first_retaining(const struct path *path, double retain)
+{
+    uint64_t low = 0, high = path->last + 1;
     while (low < high) {
         uint64_t middle = low + (high - low) / 2;
         if (path->retained(path, middle) >= retain)
@@ -70,7 +77,24 @@ static int solve_retain(const struct path *path, double retain, struct snap_mask
         else
             low = middle + 1;
     }
-    return measure(path, low, ret, e);
+    return low;
+}
+
+static int solve_retain(const struct path *path, double retain, struct snap_mask *ret,
+                        struct error *e)
+{
+    struct snap_mask all = {.kind = ret->kind};
+    uint64_t k = first_retaining(path, retain - ROUNDING);
+    if (k > path->last)
+        return 0;
+    if (measure(path, k, ret, e) < 0 ||
+        (k < path->last && measure(path, path->last, &all, e) < 0))
+        return -1;
+    bool faster = all.mask && all.predicted < ret->predicted;
+    mask_destroy(faster ? ret->mask : all.mask);
+    if (faster)
+        *ret = all;
+    return 0;
 }
 
 int path_solve(const struct path *path, double seconds, struct snap_mask *ret, struct error *e)
@@ -78,7 +102,8 @@ int path_solve(const struct path *path, double seconds, struct snap_mask *ret, s
     double retain = path->search->r->retain;
     int failed =
         retain > 0 ? solve_retain(path, retain, ret, e) : solve_seconds(path, seconds, ret, e);
-    if (!failed && ret->mask)
-        ret->retained = snap_retained(path->search->p, ret->mask);
-    return failed;
+    if (failed || !ret->mask)
+        return failed;
+    ret->retained = snap_retained(path->search->p, ret->mask);
+    return 0;
 }

@@ -52,6 +52,7 @@ static const struct {
     {"x86-avx512", "x86-64-v4", ABI_F32},
     {"x86-avx2", "x86-64-v3", ABI_F32},
     {"x86-amx", "x86-64-amx", ABI_BF16},
+    {"h100-mma", "sm_90a", ABI_BF16},
 };
 
 struct snap_request made_request(const char *machine, double share)

@@ -1,0 +1,67 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Ends of the paths, on a GPU whose times rise in steps: dense is found where it is the best. */
+#include "tests/snap/made.h"
+#include "tests/support/test.h"
+
+enum { BATCH = 8 };
+
+static struct snap_request gpu_request(double share, double retain)
+{
+    struct snap_request r = made_request("h100-mma", share);
+    r.retain = retain;
+    r.batch = BATCH;
+    return r;
+}
+
+static struct snap_result solve(const struct importance *p, const struct snap_request *r)
+{
+    struct snap_result s;
+    struct error e = {0};
+    if (snap_solve(p, r, &s, &e))
+        fail_msg("%s", e.text);
+    return s;
+}
+
+static void no_mask_is_worse_than_dense(void **unused)
+{
+    (void)unused;
+    struct importance p = made_importance(1, 4, 192, 3);
+    for (int k = 80; k <= 100; k += 5) {
+        struct snap_request r = gpu_request(0, k / 100.);
+        struct snap_result s = solve(&p, &r);
+        assert_true(s.best.share <= 1 && s.best.retained >= k / 100. - 1e-9);
+        snap_result_finish(&s);
+    }
+    struct snap_request r = gpu_request(1, 0);
+    struct snap_result s = solve(&p, &r);
+    for (int k = 0; k < SNAP_KINDS; k++)
+        assert_true(s.kind[k].share <= 1 && s.kind[k].retained == 1);
+    snap_result_finish(&s);
+    importance_finish(&p);
+}
+
+static void more_time_never_keeps_less(void **unused)
+{
+    (void)unused;
+    struct importance p = made_importance(1, 4, 192, 3);
+    double before[SNAP_KINDS] = {0};
+    for (int k = 0; k <= 6; k++) {
+        struct snap_request r = gpu_request(.7 + .05 * k, 0);
+        struct snap_result s = solve(&p, &r);
+        for (int o = 0; o < SNAP_KINDS; o++) {
+            assert_true(s.kind[o].retained >= before[o]);
+            before[o] = s.kind[o].retained;
+        }
+        snap_result_finish(&s);
+    }
+    importance_finish(&p);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(no_mask_is_worse_than_dense),
+        cmocka_unit_test(more_time_never_keeps_less),
+    };
+    return cmocka_run_group_tests_name("gen/snap/ends", tests, NULL, NULL);
+}
