@@ -97,7 +97,7 @@ struct path {
 };
 
 /* The last mask of the path within `seconds`, or the faster of the first that retains r->retain and the last of all;
-   ret->mask is null if there is none. More seconds never retain less. */
+   ret->mask is null if there is none or it retains nothing. More seconds never retain less. */
 int path_solve(const struct path *path, double seconds, struct snap_mask *ret, struct error *e);
 
 /* Alternatives to snap's own mask. *ret lives until rival_finish(). */

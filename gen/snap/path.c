@@ -105,5 +105,9 @@ int path_solve(const struct path *path, double seconds, struct snap_mask *ret, s
     if (failed || !ret->mask)
         return failed;
     ret->retained = snap_retained(path->search->p, ret->mask);
+    if (ret->retained == 0) {
+        mask_destroy(ret->mask);
+        ret->mask = NULL;
+    }
     return 0;
 }

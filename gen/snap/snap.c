@@ -281,6 +281,26 @@ static int solve(const struct search *x, const struct hulls *h, double pack, dou
     return failed;
 }
 
+/* The fastest mask of all kinds that retains anything is named, rounded up: a budget of that share has a mask. */
+static int refuse_time(const struct search *x, const struct hulls *h, double pack,
+                       struct error *e)
+{
+    struct snap_request anything = *x->r;
+    struct search y = *x;
+    struct snap_result s = {0};
+    anything.share = anything.seconds = 0;
+    anything.retain = 2e-9; /* above the rounding of sums */
+    anything.progress = NULL;
+    y.r = &anything;
+    if (solve(&y, h, pack, 0, &s, e) == 0)
+        error_set(
+            e, ERROR_FALSE,
+            "no mask is within that time: the least that can be reached is %.4g of dense's",
+            ceil(s.best.share * 1e4) / 1e4);
+    snap_result_finish(&s);
+    return -1;
+}
+
 int snap_solve(const struct importance *p, const struct snap_request *r,
                struct snap_result *ret, struct error *e)
 {
@@ -305,15 +325,12 @@ int snap_solve(const struct importance *p, const struct snap_request *r,
         return -1;
     }
     struct hulls hulls = find_hulls(&x, row);
-    int failed = solve(&x, &hulls, row_pricer_pack(row, r->training),
-                       r->share > 0 ? r->share * x.dense : r->seconds, &s, e);
+    double pack = row_pricer_pack(row, r->training);
+    int failed = solve(&x, &hulls, pack, r->share > 0 ? r->share * x.dense : r->seconds, &s, e);
+    if (!failed && !s.best.mask)
+        failed = refuse_time(&x, &hulls, pack, e);
     hulls_finish(&hulls);
     row_pricer_destroy(row);
-    if (!failed && !s.best.mask)
-        failed = error_set(
-            e, ERROR_FALSE,
-            "no mask is within that time: the least that can be reached is %.4g of dense's",
-            s.least_share);
     if (failed)
         snap_result_finish(&s);
     else

@@ -40,7 +40,7 @@ struct snap_request {
 /* A mask with its predicted time and what it keeps. */
 struct snap_mask {
     enum snap_kind kind;
-    struct mask *mask; /* owned; null: this kind has none within the time */
+    struct mask *mask; /* owned; null: none of this kind within the time keeps anything */
     double predicted;  /* seconds of all layers, as plan_predict says of the whole plan */
     double share;      /* predicted / dense's */
     double retained;   /* its part of the sum of the importance */
@@ -55,8 +55,8 @@ struct snap_result {
     double least_share; /* that any mask reaches: of the empty one */
 };
 
-/* 0; or -1 with *e set: ERROR_FALSE (exit code 1) where no mask is within the time, which names the least share that
-   can be reached, ERROR_INPUT for an invalid request. The same input gives the same mask, for any threads. */
+/* 0; or -1 with *e set: ERROR_FALSE (exit code 1) where no mask within the time keeps anything, which names the least
+   share of one that does, ERROR_INPUT for an invalid request. The same input gives the same mask, for any threads. */
 int snap_solve(const struct importance *p, const struct snap_request *r,
                struct snap_result *ret, struct error *e);
 void snap_result_finish(struct snap_result *s); /* a zeroed one is fine */

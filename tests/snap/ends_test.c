@@ -1,7 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Ends of the paths, on a GPU whose times rise in steps: dense is found where it is the best. */
+/* Ends of the paths, on a GPU whose times rise in steps: dense is found where it is the best, and a mask that keeps
+   nothing is refused. */
 #include "tests/snap/made.h"
 #include "tests/support/test.h"
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
 
 enum { BATCH = 8 };
 
@@ -45,8 +49,8 @@ static void more_time_never_keeps_less(void **unused)
     (void)unused;
     struct importance p = made_importance(1, 4, 192, 3);
     double before[SNAP_KINDS] = {0};
-    for (int k = 0; k <= 6; k++) {
-        struct snap_request r = gpu_request(.7 + .05 * k, 0);
+    for (int k = 72; k <= 100; k += 4) {
+        struct snap_request r = gpu_request(k / 100., 0);
         struct snap_result s = solve(&p, &r);
         for (int o = 0; o < SNAP_KINDS; o++) {
             assert_true(s.kind[o].retained >= before[o]);
@@ -57,11 +61,43 @@ static void more_time_never_keeps_less(void **unused)
     importance_finish(&p);
 }
 
+/* The share that the message names. */
+static double refused_share(const struct importance *p, double share)
+{
+    struct snap_request r = gpu_request(share, 0);
+    struct snap_result s;
+    struct error e = {0};
+    assert_int_equal(snap_solve(p, &r, &s, &e), -1);
+    assert_int_equal(e.kind, ERROR_FALSE);
+    const char *at = strstr(e.text, "no mask is within that time: the least that can be ");
+    assert_non_null(at);
+    return strtod(strstr(at, " is 0") + 4, NULL);
+}
+
+static void an_empty_mask_is_none(void **unused)
+{
+    (void)unused;
+    struct importance p = made_importance(1, 1, 64, 3);
+    struct snap_request r = gpu_request(1, 0);
+    struct snap_result s = solve(&p, &r);
+    double empty = s.least_share + .001;
+    snap_result_finish(&s);
+    double least = refused_share(&p, empty);
+    assert_true(least > empty && refused_share(&p, .001) == least);
+    r.share = least;
+    s = solve(&p, &r);
+    for (int k = 0; k < SNAP_KINDS; k++)
+        assert_true(!s.kind[k].mask || s.kind[k].retained > 0);
+    snap_result_finish(&s);
+    importance_finish(&p);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(no_mask_is_worse_than_dense),
         cmocka_unit_test(more_time_never_keeps_less),
+        cmocka_unit_test(an_empty_mask_is_none),
     };
     return cmocka_run_group_tests_name("gen/snap/ends", tests, NULL, NULL);
 }

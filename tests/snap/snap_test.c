@@ -196,7 +196,7 @@ static void no_rival_keeps_more(void **unused)
         for (int k = 0; k < MACHINES; k++) {
             struct importance p = made_importance(1, 4, 128, 100 + seed);
             struct snap_request q =
-                made_request(machines_here[k], .3 + .1 * (double)(seed % 4));
+                made_request(machines_here[k], .45 + .1 * (double)(seed % 4));
             struct snap_result s = solve(&p, &q);
             struct rival r = {.p = &p};
             double seconds = q.share * s.dense_predicted;
