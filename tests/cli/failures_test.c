@@ -95,6 +95,8 @@ static const struct bad bad[] = {
     {"plan dense -n 8 --target cpu,sm_80", 2, "--target cpu,sm_80: one target is expected, not 2"},
     {"snap float.npy --budget .5 -o x.npy --target cpu,sm_80", 2, "one target is expected, not 2"},
     {"order dense -n 8 -o x.npy --target cpu,sm_80", 2, "one target is expected, not 2"},
+    {"order dense -n 8 -o x.npy --method rcm --coordinates gone.npy", 2, "--coordinates goes with --method curve or best"},
+    {"order dense -n 8 -o x.npy --method bisection --coordinates gone.npy", 2, "--coordinates goes with --method curve or best"},
     {"emit dense -n 8 -o new --target cpu,sm_80", 2, "one target is expected, not 2"},
     {"info good.mkb --layer 0", 2, "--layer goes with --head"},
     {"info good.mkb --layer 0 --json", 2, "--layer goes with --head"},

@@ -166,6 +166,7 @@ static const struct {
     {"nan.npy --budget .5 -o x.npy", 2, "nan.npy: NaN at head 0, query 2, key 2, an importance of 0 or more is expected"},
     {"star -n 64 --budget .5 -o x.npy", 2, "star: an importance is an array"},
     {"gone.npy --budget .5 -o x.npy", 2, "gone.npy"},
+    {"p.npy --budget .5 --clock cpu -o x.npy", 2, "--clock goes with --measure"},
     {"noise.npy --budget .3 -o x.mask", 2, "write FILE.npy instead"},
 };
 /* clang-format on */

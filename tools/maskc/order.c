@@ -35,6 +35,8 @@ static int check_options(const struct options *o, struct error *e)
                          "--method %.64s: rcm, bisection, curve or best is expected", m);
     if (!strcmp(m, "curve") && !o->coordinates)
         return error_set(e, ERROR_INPUT, "--method curve needs --coordinates X.npy");
+    if (o->coordinates && strcmp(m, "curve") && strcmp(m, "best"))
+        return error_set(e, ERROR_INPUT, "--coordinates goes with --method curve or best");
     if (!o->output || !has_suffix(o->output, ".npy"))
         return error_set(e, ERROR_INPUT, "order needs -o ORDER.npy");
     return 0;

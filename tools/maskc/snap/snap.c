@@ -72,6 +72,13 @@ static int read_goal(const struct options *o, struct snap_request *r, struct err
     return 0;
 }
 
+static int check_clock(const struct options *o, struct error *e)
+{
+    if (o->clock && !o->measure)
+        return error_set(e, ERROR_INPUT, "--clock goes with --measure");
+    return options_check_clock(o, e);
+}
+
 static int read_objective(const struct options *o, struct snap_request *r, struct error *e)
 {
     r->training = o->objective && !strcmp(o->objective, "training");
@@ -144,7 +151,7 @@ int command_snap(const struct options *o)
 {
     struct error e = {0};
     struct task t = {.o = o};
-    int failed = check_output(o, &e) < 0 || options_check_clock(o, &e) < 0 ||
+    int failed = check_output(o, &e) < 0 || check_clock(o, &e) < 0 ||
                  read_goal(o, &t.request, &e) < 0 || read_objective(o, &t.request, &e) < 0 ||
                  read_request(o, &t.request, &e) < 0 || read_importance(&t, &e) < 0 ||
                  solve(&t, &e) < 0 || finish(&t, &e) < 0;
