@@ -167,6 +167,8 @@ static const struct {
     {"star -n 64 --budget .5 -o x.npy", 2, "star: an importance is an array"},
     {"gone.npy --budget .5 -o x.npy", 2, "gone.npy"},
     {"p.npy --budget .5 --clock cpu -o x.npy", 2, "--clock goes with --measure"},
+    {"p.npy --budget .5 --keep 10 -o x.npy", 2, "--keep is not an option of snap, --keep-rows is"},
+    {"p.npy --keep --budget .5 -o x.npy", 2, "--keep is not an option of snap, --keep-rows is"},
     {"noise.npy --budget .3 -o x.mask", 2, "write FILE.npy instead"},
 };
 /* clang-format on */

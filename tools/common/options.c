@@ -8,6 +8,7 @@
 #include <errno.h>
 #include <math.h>
 #include <stdlib.h>
+#include <string.h>
 
 enum {
     KEY_BASE = 1000,       /* argp's key of row 0: above any character */
@@ -87,6 +88,21 @@ static int key_of(const struct program *p, uint32_t row)
     return p->rows[row].letter ? p->rows[row].letter : KEY_BASE + (int)row;
 }
 
+/* The option of the command whose name only begins like that of `row`, which the command does not take; or null.
+   argp accepts abbreviations: it would take --keep for --keep-rows. */
+static const char *longer_name(const struct program *p, const struct command *c, uint32_t row)
+{
+    const char *name = p->rows[row].name, *longer = NULL;
+    for (uint32_t k = 0; k < p->n_rows; k++) {
+        if (!takes(c, k) || strncmp(p->rows[k].name, name, strlen(name)) != 0)
+            continue;
+        if (k == row || !strcmp(p->rows[k].name, name))
+            return NULL;
+        longer = p->rows[k].name;
+    }
+    return longer;
+}
+
 static void add_argument(struct argp_state *state, const struct input *in, const char *text)
 {
     const char **list =
@@ -106,6 +122,11 @@ static error_t parse(int key, char *text, struct argp_state *state)
             read_value(state, &p->rows[k], text, in->options);
             return 0;
         }
+    if (key >= KEY_BASE + (int)p->n_rows && key < KEY_BASE + 2 * (int)p->n_rows) {
+        const uint32_t row = (uint32_t)(key - KEY_BASE) - p->n_rows;
+        argp_error(state, "--%s is not an option of %s, --%s is", p->rows[row].name,
+                   in->command->name, longer_name(p, in->command, row));
+    }
     if (key == ARGP_KEY_ARG) {
         add_argument(state, in, text);
         return 0;
@@ -122,6 +143,19 @@ static bool is_grouped(const struct program *p, const struct command *c)
     for (uint32_t k = 0; k < p->n_rows; k++)
         count += takes(c, k);
     return count > OPTIONS_UNGROUPED;
+}
+
+/* Hidden rows of options that the command does not take but would accept as abbreviations. */
+static void add_refused(const struct program *p, const struct command *c,
+                        struct argp_option *at)
+{
+    for (uint32_t k = 0; k < p->n_rows; k++)
+        if (!takes(c, k) && longer_name(p, c, k))
+            *at++ = (struct argp_option){
+                .name = p->rows[k].name,
+                .key = KEY_BASE + (int)(p->n_rows + k),
+                .arg = p->rows[k].argument,
+                .flags = OPTION_HIDDEN | (p->rows[k].argument ? OPTION_ARG_OPTIONAL : 0)};
 }
 
 /* The rows that the command takes, under their groups' titles; a group's rows need not be neighbours. Caller
@@ -143,6 +177,7 @@ static struct argp_option *make_table(const struct program *p, const struct comm
         *at++ =
             (struct argp_option){r->name, key_of(p, k), r->argument, 0, r->help, (int)group};
     }
+    add_refused(p, c, at);
     return table;
 }
 
