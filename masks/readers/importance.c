@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Importances from arrays in files. Containers and shapes are those of masks. */
 #include "masks/readers/readers.h"
+#include <float.h>
+#include <math.h>
 #include <string.h>
 
 /* An array, and the first of its layers to read. */
@@ -16,26 +18,32 @@ static uint64_t place(const struct npy *a, uint64_t layer, uint64_t head, uint64
     return npy_index(a, position + (4 - a->rank));
 }
 
-/* The value as a float: an entry of a mask is worth 1, a negative one stays to be refused. */
-static float value_at(const struct npy *a, uint64_t index)
+/* An entry of a mask is worth 1; a negative value, even one below a float's range, stays to be refused. */
+static double value_at(const struct npy *a, uint64_t index)
 {
     bool real = a->type == NPY_FLOAT || a->type == NPY_BFLOAT;
     double x = npy_get(a, index);
-    return real ? (float)x : x > 0 ? 1 : x < 0 ? -1 : 0;
+    return x < 0 ? -1 : real ? x : x > 0 ? 1 : 0;
 }
 
-static void fill(const struct part *from, struct importance *p)
+/* Values as multiples of `unit`; returns the largest. */
+static double fill(const struct part *from, double unit, struct importance *p)
 {
     float *to = p->value;
+    double most = 0;
     for (uint32_t l = 0; l < p->layers; l++)
         for (uint32_t h = 0; h < p->heads; h++)
             for (uint32_t i = 0; i < p->n; i++) {
                 uint64_t at = place(from->array, from->first + l, h, i, 0);
                 uint64_t step =
                     p->n > 1 ? place(from->array, from->first + l, h, i, 1) - at : 0;
-                for (uint32_t j = 0; j < p->n; j++, at += step)
-                    *to++ = value_at(from->array, at);
+                for (uint32_t j = 0; j < p->n; j++, at += step) {
+                    double x = value_at(from->array, at);
+                    most = fmax(most, x);
+                    *to++ = (float)(x / unit);
+                }
             }
+    return most;
 }
 
 static int check_layer(const struct mask_request *r, uint64_t layers, const char *name,
@@ -62,7 +70,9 @@ static int read_dense(const struct array_file *a, const struct mask_request *r,
     if (importance_new(r->layer < 0 ? d.layers : 1, d.heads, r->n ? r->n : d.n, a->name, ret,
                        e) < 0)
         return -1;
-    fill(&from, ret);
+    double most = fill(&from, 1, ret);
+    if (most > 0 && most < INFINITY && (most < FLT_MIN || most > FLT_MAX))
+        fill(&from, most, ret); /* only ratios matter */
     return 0;
 }
 

@@ -79,6 +79,28 @@ static void arrays_are_read_as_they_stand(void **unused)
         }
 }
 
+static void values_beyond_floats_keep_their_ratios(void **unused)
+{
+    (void)unused;
+    static const double unit[] = {1e-310, 1e308};
+    const char *path = test_path("wide.npy");
+    for (int k = 0; k < 2; k++) {
+        const double value[] = {0, unit[k], unit[k] / 4, unit[k] / 2};
+        write_npy(path, "<f8", "(2, 2)", false, value, sizeof value);
+        struct importance p = read((struct mask_request){.name = path, .layer = -1});
+        assert_true(p.value[0] == 0 && p.value[1] == 1 && p.value[2] == .25f &&
+                    p.value[3] == .5f);
+        importance_finish(&p);
+    }
+    const double negative[] = {1, 1, -1e-310, 1};
+    struct importance p;
+    struct error e = {0};
+    const struct mask_request r = {.name = path, .layer = -1};
+    write_npy(path, "<f8", "(2, 2)", false, negative, sizeof negative);
+    assert_int_equal(importance_read(&r, &p, &e), -1);
+    assert_non_null(strstr(e.text, "a negative value at head 0, query 1, key 0"));
+}
+
 static void one_head_is_repeated(void **unused)
 {
     (void)unused;
@@ -197,6 +219,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(arrays_are_read_as_they_stand),
+        cmocka_unit_test(values_beyond_floats_keep_their_ratios),
         cmocka_unit_test(one_head_is_repeated),
         cmocka_unit_test(tensors_are_read_by_name),
         cmocka_unit_test(learned_masks_are_probabilities),
