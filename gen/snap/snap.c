@@ -281,7 +281,7 @@ static int solve(const struct search *x, const struct hulls *h, double pack, dou
     return failed;
 }
 
-/* The fastest mask of all kinds that retains anything is named, rounded up: a budget of that share has a mask. */
+/* The fastest mask of all kinds that retains anything is named, rounded up. */
 static int refuse_time(const struct search *x, const struct hulls *h, double pack,
                        struct error *e)
 {

@@ -6,6 +6,7 @@
 #include <dirent.h>
 #include <errno.h>
 #include <ftw.h>
+#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -76,8 +77,19 @@ static void remove_parents(const struct folder *f)
     free(name);
 }
 
+static void hold_signals(sigset_t *ret_before)
+{
+    sigset_t ends;
+    sigemptyset(&ends);
+    sigaddset(&ends, SIGINT);
+    sigaddset(&ends, SIGTERM);
+    sigaddset(&ends, SIGHUP);
+    pthread_sigmask(SIG_BLOCK, &ends, ret_before);
+}
+
 static void finish(struct folder *f)
 {
+    pthread_sigmask(SIG_SETMASK, &f->held, NULL);
     free(f->path);
     free(f->aside);
     *f = (struct folder){0};
@@ -90,6 +102,7 @@ int folder_begin(const char *path, struct folder *ret, struct error *e)
     while (size > 1 && path[size - 1] == '/')
         size--;
     *ret = (struct folder){.path = memory_text(path)};
+    hold_signals(&ret->held);
     ret->path[size] = 0;
     text_add(&aside, "%s%s.XXXXXX", ret->path, is_folder(path) ? "/" : "");
     ret->aside = text_take(&aside);
@@ -107,29 +120,43 @@ int folder_begin(const char *path, struct folder *ret, struct error *e)
 
 /* ---- to their place ---- */
 
-static int move_all(const char *from, const char *to);
+/* 0, or -1 with errno. */
+typedef int place_fn(const char *source, const char *target);
 
-static int move_one(const char *from, const char *to, const char *name)
+/* Fails if a file would take a folder's place or the reverse. */
+static int check_target(const char *source, const char *target)
+{
+    struct stat s;
+    if (lstat(target, &s) < 0 || is_folder(source) == is_folder(target))
+        return 0;
+    errno = is_folder(target) ? EISDIR : ENOTDIR;
+    return -1;
+}
+
+static int for_all(const char *from, const char *to, place_fn *run);
+
+static int for_one(const char *from, const char *to, const char *name, place_fn *run)
 {
     struct text source = {0}, target = {0};
     text_add(&source, "%s/%s", from, name);
     text_add(&target, "%s/%s", to, name);
     const bool both = is_folder(source.bytes) && is_folder(target.bytes);
     const int r =
-        both ? move_all(source.bytes, target.bytes) : rename(source.bytes, target.bytes);
+        both ? for_all(source.bytes, target.bytes, run) : run(source.bytes, target.bytes);
     text_finish(&source);
     text_finish(&target);
     return r;
 }
 
-static int move_all(const char *from, const char *to)
+static int for_all(const char *from, const char *to, place_fn *run)
 {
     DIR *d = opendir(from);
     const struct dirent *entry;
     int r = d ? 0 : -1;
-    while (r == 0 && (entry = readdir(d)))
+    while (r == 0 && (errno = 0, entry = readdir(d)))
         if (strcmp(entry->d_name, ".") != 0 && strcmp(entry->d_name, "..") != 0)
-            r = move_one(from, to, entry->d_name);
+            r = for_one(from, to, entry->d_name, run);
+    r = r == 0 && errno ? -1 : r;
     const int problem = errno;
     if (d)
         closedir(d);
@@ -141,7 +168,9 @@ static int move_all(const char *from, const char *to)
 static int give_name(const struct folder *f)
 {
     if (is_folder(f->path))
-        return move_all(f->aside, f->path);
+        return for_all(f->aside, f->path, check_target) < 0
+                   ? -1
+                   : for_all(f->aside, f->path, rename);
     const mode_t mask = umask(0);
     umask(mask);
     return chmod(f->aside, 0777 & ~mask) < 0 ? -1 : rename(f->aside, f->path);

@@ -40,7 +40,7 @@ static double fill(const struct part *from, double unit, struct importance *p)
                 for (uint32_t j = 0; j < p->n; j++, at += step) {
                     double x = value_at(from->array, at);
                     most = fmax(most, x);
-                    *to++ = (float)(x / unit);
+                    *to++ = x < 0 ? -1 : (float)(x / unit);
                 }
             }
     return most;

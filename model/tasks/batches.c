@@ -260,10 +260,14 @@ int task_run(const struct task_runner *t, const struct task_batches *b,
 int task_check_output(const struct task_options *o, uint32_t text, const float *x, uint64_t n,
                       struct error *e)
 {
-    for (uint64_t k = 0; k < n; k++)
-        if (!isfinite(x[k]))
-            return error_set(e, ERROR_FALSE, "the model's output for %s %u is not finite",
-                             o->names.unit ? o->names.unit : "line",
-                             o->names.number ? o->names.number[text] : text + 1);
-    return 0;
+    uint64_t k = 0;
+    while (k < n && isfinite(x[k]))
+        k++;
+    if (k == n)
+        return 0;
+    if (o->not_finite)
+        *o->not_finite = true;
+    return error_set(e, ERROR_FALSE, "the model's output for %s %u is not finite",
+                     o->names.unit ? o->names.unit : "line",
+                     o->names.number ? o->names.number[text] : text + 1);
 }

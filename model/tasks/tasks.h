@@ -24,6 +24,7 @@ struct task_options {
     struct text_part prompt; /* goes before part a of each text; null bytes: none */
     uint32_t prompt_tokens;  /* tokens of `prompt` that pooling excludes; 0: none */
     struct task_names names;
+    bool *not_finite; /* set where that is why a task fails; or null */
     void (*progress)(void *context, uint64_t done, uint64_t all); /* texts; null: no receiver */
     void *context;
 };

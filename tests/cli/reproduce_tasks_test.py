@@ -198,6 +198,10 @@ class InputTest(reproduce_toy.Scratch):
             self.assertIn(says, made.stderr)
         self.assertFalse(out.exists())
 
+    def test_the_tasks_are_maskberts(self):
+        said = subprocess.run([BUILD / "tools/maskbert/maskbert", "finetune", "x", "--task", "none", "--data", "x", "-o", "x"], capture_output=True, text=True, check=False).stderr
+        self.assertEqual(set(re.search("one of (.*) is expected", said)[1].split()), set(folders.KINDS), said)
+
     def test_a_learned_mask_must_fit(self):
         run_ = self.folder / "learned"
         run_.mkdir()

@@ -4,6 +4,7 @@
 #include "masks/base/file.h"
 #include "masks/base/folder.h"
 #include "tests/support/test.h"
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -144,11 +145,50 @@ static void test_folder_that_exists(void **state)
     must_hold("old/both", "new");
 }
 
+/* old/both is a folder: nothing is moved, not even what would fit. */
+static void test_folder_in_a_files_place(void **state)
+{
+    struct error e = {0};
+    (void)state;
+    enter_folder();
+    assert_int_equal(system("mkdir -p old/both"), 0);
+    write_text("old/both/stays", "old");
+    assert_int_equal(write_folder("old", 0, &e), -1);
+    assert_string_equal(e.text, "old: cannot be written: Is a directory");
+    must_list("./old/both/stays ");
+}
+
+static volatile sig_atomic_t ended;
+
+static void note(int number)
+{
+    (void)number;
+    ended = 1;
+}
+
+static void test_signals_wait(void **state)
+{
+    struct folder f;
+    struct error e = {0};
+    (void)state;
+    enter_folder();
+    signal(SIGTERM, note);
+    assert_int_equal(folder_begin("new", &f, &e), 0);
+    raise(SIGTERM);
+    assert_false(ended);
+    assert_int_equal(folder_end(&f, 0, &e), 0);
+    assert_true(ended);
+    assert_int_equal(access("new", F_OK), 0);
+}
+
 int main(void)
 {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_files), cmocka_unit_test(test_pipe),
-        cmocka_unit_test(test_device_and_folder), cmocka_unit_test(test_new_folder),
-        cmocka_unit_test(test_folder_that_exists)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_files),
+                                       cmocka_unit_test(test_pipe),
+                                       cmocka_unit_test(test_device_and_folder),
+                                       cmocka_unit_test(test_new_folder),
+                                       cmocka_unit_test(test_folder_that_exists),
+                                       cmocka_unit_test(test_folder_in_a_files_place),
+                                       cmocka_unit_test(test_signals_wait)};
     return cmocka_run_group_tests_name("file", tests, NULL, NULL);
 }

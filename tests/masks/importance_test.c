@@ -92,13 +92,15 @@ static void values_beyond_floats_keep_their_ratios(void **unused)
                     p.value[3] == .5f);
         importance_finish(&p);
     }
-    const double negative[] = {1, 1, -1e-310, 1};
-    struct importance p;
-    struct error e = {0};
-    const struct mask_request r = {.name = path, .layer = -1};
-    write_npy(path, "<f8", "(2, 2)", false, negative, sizeof negative);
-    assert_int_equal(importance_read(&r, &p, &e), -1);
-    assert_non_null(strstr(e.text, "a negative value at head 0, query 1, key 0"));
+    static const double negative[][4] = {{1, 1, -1e-310, 1}, {1e300, 1, -1, 1}};
+    for (int k = 0; k < 2; k++) {
+        struct importance p;
+        struct error e = {0};
+        const struct mask_request r = {.name = path, .layer = -1};
+        write_npy(path, "<f8", "(2, 2)", false, negative[k], sizeof negative[k]);
+        assert_int_equal(importance_read(&r, &p, &e), -1);
+        assert_non_null(strstr(e.text, "a negative value at head 0, query 1, key 0"));
+    }
 }
 
 static void one_head_is_repeated(void **unused)

@@ -173,18 +173,29 @@ class OperatorTest(Case):
         self.refused("seed", a, q, k, v, kernel, dropout_p=0.1, seed=-1)
         self.refused("list", a, q, [1], v, kernel, kind=TypeError)
         self.refused("bias: torch.bfloat16; torch.float32 is", a, q, k, v, kernel, bias=torch.zeros(2, 64, 64, dtype=torch.bfloat16))
-        rows = torch.randn(10, 2, 16)
-        for offsets in ([0, 3], [1, 10], [0, 2, 9]):
-            self.refused(f"offsets go from {offsets[0]} to {offsets[-1]}; 0 to 10 (tokens)", a, rows, rows, rows, kernel, offsets=offsets)
         for shape in ((1, 1, 64, 16), (1, 2, 64, 8), (1, 2, 65, 16)):
             meta = torch.empty(shape, device="meta")
             self.refused("compiled for 2 heads of 16, length 64", a, meta, meta, meta, kernel)
+        self.refused("float32", maskc.compile, torch.full((8, 8), float("nan")))
 
+    @cpu_only("arrays of numpy are on the CPU")
     def test_lists_without_an_element(self):
         out = maskc.attention(self.q[:0], self.k[:0], self.v[:0], self.kernel, lengths=[])
         self.assertEqual(out.shape, (0, 2, 64, 16))
         self.assertEqual(maskc.attention(*(t[:0].numpy() for t in (self.q, self.k, self.v)), self.kernel, lengths=[]).shape, (0, 2, 64, 16))
 
+    def test_a_changing_seed_compiles_once_more(self):
+        """As an int, torch.compile makes it symbolic after the first one."""
+        import torch
+        import torch._dynamo.testing
+        counter = torch._dynamo.testing.CompileCounterWithBackend("aot_eager")
+        compiled = torch.compile(lambda q, k, v, seed: maskc.attention(q, k, v, self.kernel, dropout_p=0.5, seed=seed), backend=counter, fullgraph=True)
+        for seed in (5, 6, 7, 8):
+            theirs = maskc.attention(self.q, self.k, self.v, self.kernel, dropout_p=0.5, seed=seed)
+            self.assertTrue(torch.equal(compiled(self.q, self.k, self.v, seed), theirs))
+        self.assertLessEqual(counter.frame_count, 2)
+
+    @cpu_only("arrays of numpy are on the CPU")
     @unittest.skipUnless(has("numpy"), "this Python has no numpy")
     def test_seeds_of_numpy(self):
         import numpy
@@ -199,7 +210,6 @@ class OperatorTest(Case):
             return maskc.attention(*(t.numpy() for t in (self.q, self.k, self.v)), kernel, dropout_p=0.5)
         first, second, again = drawn(3), drawn(), drawn(3)
         self.assertTrue((first == again).all() and (first != second).any())
-        self.refused("float32", maskc.compile, torch.full((8, 8), float("nan")))
 
     def test_moved_sequences(self):
         """Sequences that begin at given rows, the form that GPU kernels take."""
@@ -220,6 +230,9 @@ class OperatorTest(Case):
         self.refused("lengths", a, q, k, v, kernel, lengths=torch.tensor([-1, 3]))
         self.refused("lengths", a, q, k, v, kernel, lengths=torch.tensor([3, 65]))
         self.refused("starts", a, q, k, v, kernel, starts=torch.tensor([1, -2]), kind=(maskc.Error, RuntimeError))
+        rows = torch.randn(10, 2, 16)
+        for offsets in ([0, 3], [1, 10], [0, 2, 9]):
+            self.refused(f"offsets go from {offsets[0]} to {offsets[-1]}; 0 to 10 (tokens)", a, rows, rows, rows, kernel, offsets=offsets)
 
     def test_a_kernel_that_is_gone_is_refused(self):
         kernel = maskc.compile("dense", n=64, heads=2, head_dim=16)

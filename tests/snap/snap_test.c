@@ -196,7 +196,7 @@ static void no_rival_keeps_more(void **unused)
         for (int k = 0; k < MACHINES; k++) {
             struct importance p = made_importance(1, 4, 128, 100 + seed);
             struct snap_request q =
-                made_request(machines_here[k], .45 + .1 * (double)(seed % 4));
+                made_request(machines_here[k], .3 + .1 * (double)(seed % 4));
             struct snap_result s = solve(&p, &q);
             struct rival r = {.p = &p};
             double seconds = q.share * s.dense_predicted;
@@ -212,7 +212,8 @@ static void no_rival_keeps_more(void **unused)
             snap_result_finish(&s);
             importance_finish(&p);
         }
-    assert_true(compared >= MACHINES * (int)seeds);
+    /* on x86-amx magnitude keeps nothing within the smaller shares */
+    assert_true(compared >= (MACHINES - 1) * (int)seeds + (int)seeds / 2);
 }
 
 static void what_is_asked_to_be_kept_is_kept(void **unused)

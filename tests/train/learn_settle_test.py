@@ -153,7 +153,7 @@ def refusals(toy):
     toy.train("run", "--steps", 2, "--learn-mask", "p")
     toy.refused("--settle 3: at most", *toy.command("new", "--steps", 2, "--learn-mask", "p", "--alpha", "run", "--settle", 3))
     for option, alpha in (("--threshold", ["--alpha", "run"]), ("--snap", [])):
-        toy.refused(f"{option}: no mask is within that time: the least that can be reached is 0.",
+        toy.refused(f"{option}: no mask is within that time: an empty one takes 0.",
                     *toy.command("new", "--steps", 2, "--learn-mask", "p", *alpha, "--settle", 1, option, 1e-6), code=1)
     toy.remove("run")
 
@@ -169,7 +169,7 @@ def goes_on(toy):
     assert "saved in run; --resume goes on" in said[0], made
     assert len(toy.states("run")) == 1 and set(read_tensors(toy.states("run")[0])[0]["alpha"][1]) == {-200.0}
     again = toy.command("run", *base, "--resume")
-    toy.refused("the least that can be reached is 0.", *again, "--snap", 1e-6, code=1)
+    toy.refused("an empty one takes 0.", *again, "--snap", 1e-6, code=1)
     assert json.loads((toy.work / "run/run.json").read_text())["snap"] == 0.5
     toy.ok(*again)
     assert json.loads((toy.work / "run/run.json").read_text())["snap"] == 0

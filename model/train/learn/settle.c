@@ -77,9 +77,8 @@ int settle_check(const struct learner *l, const struct engine *g,
     if (none <= l->options.snap * dense)
         return 0;
     return error_set(e, ERROR_FALSE,
-                     "%s: no mask is within that time: the least that can be reached is %.4g "
-                     "of dense's",
-                     option_of(l), none / dense);
+                     "%s: no mask is within that time: an empty one takes %.4g of dense's",
+                     option_of(l), ceil(none / dense * 1e4) / 1e4);
 }
 
 static int snap(struct learner *l, const struct engine *g, const struct settle_request *q,

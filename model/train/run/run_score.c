@@ -25,18 +25,20 @@ int run_score(struct run *r, struct task_scores *ret, struct error *e)
 {
     const struct objective *o = r->options.objective;
     const struct dataset *d = o->dataset ? o->dataset(r->held_out) : NULL;
+    bool not_finite = false;
     const struct task_options options = {.max_length = r->options.max_length,
-                                         .overlap = r->options.overlap};
+                                         .overlap = r->options.overlap,
+                                         .not_finite = &not_finite};
     const struct task_runner runner = {r->engine, &options, &r->workspace};
     struct evaluated v;
     *ret = (struct task_scores){0};
     if (!d)
         return 0;
     if (evaluate_dataset(&runner, d, r->options.null_threshold, &v, e) < 0) {
-        if (e->kind != ERROR_FALSE)
+        if (!not_finite)
             return -1;
         *e = (struct error){0};
-        *ret = undefined(d); /* the output is not finite */
+        *ret = undefined(d);
         return 0;
     }
     *ret = task_scores_of(d, &v.found);

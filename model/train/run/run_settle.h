@@ -7,7 +7,7 @@
 bool run_has_settled(const struct run *r, const struct snapshot *s);
 /* The last step that learns the mask: there the temperature is tau_end. */
 uint64_t run_learning_steps(const struct run *r);
-/* Before the first step: ERROR_FALSE if no mask will be within the share of dense's time. */
+/* Before the first step: ERROR_FALSE if not even an empty mask is within the share of dense's time. */
 int run_settle_check(const struct run *r, struct error *e);
 /* Before each step: fixes the mask where it is time. Saves the state if that fails, so that --resume can go on. */
 int run_settle(struct run *r, struct error *e);

@@ -46,7 +46,6 @@ static int make_json(struct run *r, bool resumes, struct error *e)
     r->json =
         run_options_json(&r->options, r->data->sum, r->options.task ? r->held_out->sum : NULL);
     run_options_hash(r->json, false, r->facts.options);
-    run_options_hash(r->json, true, r->older_options);
     return run_ranks_compare(r, e);
 }
 
@@ -63,6 +62,13 @@ static int compare_json(struct run *r, enum run_stage stage, struct error *e)
 {
     json_t *stored = json_read(r->folder.path, "run.json", e);
     int result = stored ? run_options_compare(stored, r->json, stage, e) : -1;
+    json_t *as_stored = json_copy(
+        r->json); /* as states of earlier versions have it: with the share of their run */
+    if (stored) {
+        run_options_take_share(as_stored, stored);
+        run_options_hash(as_stored, true, r->older_options);
+    }
+    json_decref(as_stored);
     const json_t *threads = json_object_get(stored, "snap_threads");
     if (r->options.learn.snap > 0 && json_is_integer(threads) &&
         json_integer_value(threads) >= 1 && json_integer_value(threads) <= 4096)

@@ -112,9 +112,10 @@ def seed_tensor(seed):
             raise Error(2, f"seed: {seed.dtype} {list(seed.shape)}; a whole number or an int64 scalar is expected")
         check_dense("seed", seed)
         return seed.cpu()
-    if not hasattr(seed, "__index__") or not 0 <= seed.__index__() < 2 ** 64:
+    if not hasattr(seed, "__index__") or not 0 <= seed < 2 ** 64:
         raise Error(2, f"seed: {seed!r} is not a whole number in 0 <= seed < 2^64")
-    seed = seed.__index__()
+    if not isinstance(seed, (int, torch.SymInt)):
+        seed = seed.__index__()
     return torch.tensor(seed - 2 ** 64 if seed > MOST_SEED else seed, dtype=torch.int64, device="cpu")
 
 

@@ -37,7 +37,7 @@ static int predict(const struct assess_request *q, const char *path, struct asse
                 ? error_set(e, ERROR_INPUT, "--max-length %u: the model has %u positions",
                             q->texts.max_length, g->longest)
                 : evaluate_dataset(&runner, &j->set, q->null_threshold, &j->found, e);
-    if (r == 0)
+    if (r == 0 && !q->quiet)
         print_cuts(&j->found, path, task_longest(g, q->texts.max_length));
     engine_workspace_finish(&workspace);
     engine_destroy(g);
@@ -65,7 +65,7 @@ static int assess_file(const struct assess_request *q, const char *path, struct 
                 ? error_set(e, ERROR_INPUT, "--regression: %s does not answer with a number",
                             q->model)
                 : dataset_load(q->task, path, &how, &j->set, e);
-    if (r == 0)
+    if (r == 0 && !q->quiet)
         print_check(&j->set.check, path);
     if (r == 0)
         r = evaluate_check(&c, &j->set, q->model, e);

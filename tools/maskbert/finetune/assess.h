@@ -10,6 +10,7 @@ struct assess_request {
     const char *data; /* the task's folder */
     enum task_part part;
     bool optional;   /* the file may be absent */
+    bool quiet;      /* says nothing of the texts */
     bool regression; /* refuse a model that does not answer with numbers */
     double null_threshold;
     struct task_options texts;

@@ -37,6 +37,7 @@ static int assess_run(const struct tuning *t, const struct run_options *r, struc
         .task = r->task,
         .data = r->data,
         .part = TASK_DEV,
+        .quiet = !ranks_first(&t->ranks),
         .null_threshold = r->null_threshold,
         .texts = {.max_length = r->max_length, .overlap = r->overlap},
         .engine = {.dtype = r->dtype,

@@ -201,8 +201,10 @@ int prune_write_masks(const struct prune *p, struct error *e)
     int r = has_masks(p) ? folder_begin(p->o->output, &folder, e) : 0;
     for (uint32_t k = 0; k < p->rows && r == 0; k++) {
         const struct prune_row *row = &p->row[k];
+        if (!row->mask)
+            continue;
         char *path = path_join(folder.aside, row->file);
-        r = row->mask ? mask_write_npy(row->mask, path, e) : 0;
+        r = mask_write_npy(row->mask, path, e);
         free(path);
     }
     return folder_end(&folder, r, e);
