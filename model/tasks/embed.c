@@ -170,6 +170,14 @@ static void run_steps(const struct embed *m, const float *x, float *ret)
     free(now);
 }
 
+/* The maximum of no rows, where the prompt is all of a text, is -infinity, as in sentence-transformers. */
+static int check(const struct embed *m, const struct engine_workspace *w, uint32_t k,
+                 uint32_t text, uint64_t size, struct error *e)
+{
+    const struct rows r = rows_of(m, w, k, text);
+    return r.begin == r.end ? 0 : task_check_output(m->o, text, m->ret + text * size, size, e);
+}
+
 static int embed(void *context, const uint32_t *text, uint32_t n,
                  struct engine_workspace *workspace, struct error *e)
 {
@@ -189,7 +197,7 @@ static int embed(void *context, const uint32_t *text, uint32_t n,
     free(pooled);
     int r = 0;
     for (uint32_t k = 0; k < n && r == 0; k++)
-        r = task_check_output(m->o, text[k], m->ret + text[k] * kept, kept, e);
+        r = check(m, workspace, k, text[k], kept, e);
     return r;
 }
 

@@ -98,6 +98,7 @@ static const struct bad bad[] = {
     {"order dense -n 8 -o x.npy --method rcm --coordinates gone.npy", 2, "--coordinates goes with --method curve or best"},
     {"order dense -n 8 -o x.npy --method bisection --coordinates gone.npy", 2, "--coordinates goes with --method curve or best"},
     {"emit dense -n 8 -o new --target cpu,sm_80", 2, "one target is expected, not 2"},
+    {"emit dense -n 8 -o new --target cuda", 2, "one target is expected, not 3", "CUDA_VISIBLE_DEVICES="},
     {"info good.mkb --layer 0", 2, "--layer goes with --head"},
     {"info good.mkb --layer 0 --json", 2, "--layer goes with --head"},
     {"info good.mkb --layer 1 --head 0", 2, "--layer 1 is out of range, 0..0 is expected"},

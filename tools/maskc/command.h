@@ -39,7 +39,7 @@ int command_check_head(const struct options *o, struct error *e);
 int command_request(const struct options *o, const char *default_targets,
                     const struct target **target, struct compile_request *ret, struct error *e);
 
-/* The same, for commands of one target. */
+/* The same, for commands of one target, the first; "cuda" may stand for several. */
 int command_one_target(const struct options *o, const char *default_target,
                        const struct target **target, struct compile_request *ret,
                        struct error *e);

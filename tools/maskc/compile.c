@@ -36,7 +36,7 @@ int command_one_target(const struct options *o, const char *default_target,
 {
     if (command_request(o, default_target, target, ret, e))
         return -1;
-    return ret->n_targets == 1
+    return !o->target || !strchr(o->target, ',')
                ? 0
                : error_set(e, ERROR_INPUT, "--target %s: one target is expected, not %u",
                            o->target, ret->n_targets);

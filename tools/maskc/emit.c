@@ -111,6 +111,9 @@ static int emit(const struct options *o, struct error *e)
         return error_set(e, ERROR_INPUT, "emit needs -o DIR");
     if (command_one_target(o, "cpu", target, &r, e))
         return -1;
+    if (r.n_targets != 1)
+        return error_set(e, ERROR_INPUT, "--target %s: one target is expected, not %u",
+                         o->target, r.n_targets);
     struct mask *m = options_kernel_mask(o, o->argument[0], o->length[0], 0, &r.request, e);
     const struct machine *machine =
         machine_choose(r.machine, r.calibration, target[0], &r.request, e);

@@ -3,6 +3,7 @@
    are each request's own. */
 #include "masks/base/memory.h"
 #include "tools/maskbert/serve/replies.h"
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -39,7 +40,10 @@ static void print_vector(const float *x, uint64_t n, struct text *out)
 {
     for (uint64_t k = 0; k < n; k++) {
         text_add(out, k ? "," : "[");
-        text_add(out, "%.9g", (double)x[k]);
+        if (isfinite(x[k]))
+            text_add(out, "%.9g", (double)x[k]);
+        else
+            text_add(out, "null"); /* the maximum of no rows */
     }
     text_add(out, "]");
 }

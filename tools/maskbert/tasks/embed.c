@@ -8,6 +8,7 @@
 #include "tools/maskbert/session.h"
 #include "tools/maskbert/tasks/embedding_settings.h"
 #include <inttypes.h>
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -88,7 +89,10 @@ static void print_vector(const float *x, uint64_t n, struct text *out)
 {
     for (uint64_t k = 0; k < n; k++) {
         text_add(out, k ? "," : "[");
-        text_add(out, "%.9g", (double)x[k]);
+        if (isfinite(x[k]))
+            text_add(out, "%.9g", (double)x[k]);
+        else
+            text_add(out, "null"); /* the maximum of no rows */
     }
     text_add(out, "]");
 }
