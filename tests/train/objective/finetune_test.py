@@ -261,6 +261,6 @@ if __name__ == "__main__":
             test(toy)
         return run
 
-    FILES = (odd_files, undefined_metric, resumed_evaluations, packed_files, cut_texts, other_spellings, published_names)
-    tests = {t.__name__: in_work(t) for t in (every_task, *(() if FEW else (windows, same_bits, several_runs)), refuses, *FILES)}
+    RUNS = () if FEW else (windows, same_bits, several_runs, resumed_evaluations, packed_files, cut_texts, published_names)
+    tests = {t.__name__: in_work(t) for t in (every_task, *RUNS, refuses, odd_files, undefined_metric, other_spellings)}
     sys.exit(pretrain_toy.run_tests(TaskToy, MASKBERT, tests, ["trained", "odd", "flat", *finetune_toy.TASKS]))
