@@ -52,7 +52,7 @@ struct train_batch {
     uint32_t sequences, tokens;
     struct sequence *list; /* [sequences] */
     int32_t *offsets; /* [sequences + 1]: rows of sequence s are offsets[s] .. offsets[s+1] */
-    /* [sequences]: with the seed, these decide each sequence's dropout, wherever it stands in the batch. The objective
+    /* [sequences]: a sequence's number and the seed decide its dropout, wherever it stands in the batch. The objective
        sets its index in the data; the trainer adds epoch * sequences of the data, modulo 2^32 */
     uint32_t *sample;
     uint32_t targets;

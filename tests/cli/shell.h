@@ -35,5 +35,7 @@ struct shell_failure {
 void shell_refuses(const char *program, const char *prefix, const struct shell_failure *f,
                    size_t count);
 
+/* The same without times, for what makes and removes a folder beside others. */
+char *shell_files(void);
 /* Every path below the working folder, one a line, with its size; caller frees. */
 char *shell_listing(void);

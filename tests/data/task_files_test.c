@@ -124,7 +124,7 @@ static void two_candidates_are_refused(void **state)
     check_refused("qqp", "levels", TASK_DEV, "QQP/dev.tsv: two dev files of qqp");
 }
 
-/* Of a file and its packed forms the first counts; other packed files are other candidates. */
+/* The plain file is taken before its packed forms. Files of another name, packed or not, make a second candidate. */
 static void plain_files_count_before_packed_ones(void **state)
 {
     (void)state;

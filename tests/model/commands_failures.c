@@ -79,9 +79,9 @@ void a_full_disk_leaves_nothing(void **state)
 {
     (void)state;
     for (size_t k = 0; k < sizeof full / sizeof *full; k++) {
-        char *before = shell_listing();
+        char *before = shell_files();
         struct outcome o = shell_run("ulimit -f 8;", full[k].line);
-        char *after = shell_listing();
+        char *after = shell_files();
         assert_int_equal(o.code, 3);
         assert_string_equal(strchr(o.err, ' ') + 1, full[k].error);
         assert_string_equal(before, after);

@@ -17,27 +17,18 @@ static struct snap_request gpu_request(double share, double retain)
     return r;
 }
 
-static struct snap_result solve(const struct importance *p, const struct snap_request *r)
-{
-    struct snap_result s;
-    struct error e = {0};
-    if (snap_solve(p, r, &s, &e))
-        fail_msg("%s", e.text);
-    return s;
-}
-
 static void no_mask_is_worse_than_dense(void **unused)
 {
     (void)unused;
     struct importance p = made_importance(1, 4, 192, 3);
     for (int k = 80; k <= 100; k += 5) {
         struct snap_request r = gpu_request(0, k / 100.);
-        struct snap_result s = solve(&p, &r);
+        struct snap_result s = made_solution(&p, &r);
         assert_true(s.best.share <= 1 && s.best.retained >= k / 100. - 1e-9);
         snap_result_finish(&s);
     }
     struct snap_request r = gpu_request(1, 0);
-    struct snap_result s = solve(&p, &r);
+    struct snap_result s = made_solution(&p, &r);
     for (int k = 0; k < SNAP_KINDS; k++)
         assert_true(s.kind[k].share <= 1 && s.kind[k].retained == 1);
     snap_result_finish(&s);
@@ -51,7 +42,7 @@ static void more_time_never_keeps_less(void **unused)
     double before[SNAP_KINDS] = {0};
     for (int k = 72; k <= 100; k += 4) {
         struct snap_request r = gpu_request(k / 100., 0);
-        struct snap_result s = solve(&p, &r);
+        struct snap_result s = made_solution(&p, &r);
         for (int o = 0; o < SNAP_KINDS; o++) {
             assert_true(s.kind[o].retained >= before[o]);
             before[o] = s.kind[o].retained;
@@ -79,13 +70,13 @@ static void an_empty_mask_is_none(void **unused)
     (void)unused;
     struct importance p = made_importance(1, 1, 64, 3);
     struct snap_request r = gpu_request(1, 0);
-    struct snap_result s = solve(&p, &r);
+    struct snap_result s = made_solution(&p, &r);
     double empty = s.least_share + .001;
     snap_result_finish(&s);
     double least = refused_share(&p, empty);
     assert_true(least > empty && refused_share(&p, .001) == least);
     r.share = least;
-    s = solve(&p, &r);
+    s = made_solution(&p, &r);
     for (int k = 0; k < SNAP_KINDS; k++)
         assert_true(!s.kind[k].mask || s.kind[k].retained > 0);
     snap_result_finish(&s);

@@ -72,3 +72,12 @@ struct snap_request made_request(const char *machine, double share)
     assert_non_null(r.machine);
     return r;
 }
+
+struct snap_result made_solution(const struct importance *p, const struct snap_request *r)
+{
+    struct snap_result s;
+    struct error e = {0};
+    if (snap_solve(p, r, &s, &e))
+        fail_msg("%s", e.text);
+    return s;
+}
