@@ -25,9 +25,14 @@ static bool suits(const struct target *t, const struct kernel_request *r)
 const char *machine_cpu_target(const struct kernel_request *r)
 {
     const char *best = "x86-64-v2";
-    for (const struct target *t = targets; t->name; t++)
-        if (suits(t, r) && machine_rank(t->name) > machine_rank(best))
+    int most = 0;
+    for (const struct target *t = targets; t->name; t++) {
+        const int rank = suits(t, r) ? machine_rank(t->name) : 0;
+        if (rank > most) {
+            most = rank;
             best = t->name;
+        }
+    }
     return best;
 }
 

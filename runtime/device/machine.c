@@ -157,9 +157,13 @@ bool machine_runs(const char *target)
 
 const char *machine_level(void)
 {
-    int best = LEVELS - 1;
-    for (int k = 0; k < LEVELS; k++)
-        if (rank_of(k) > rank_of(best))
+    int best = LEVELS - 1, most = 0;
+    for (int k = 0; k < LEVELS; k++) {
+        const int rank = rank_of(k);
+        if (rank > most) {
+            most = rank;
             best = k;
+        }
+    }
     return levels[best].name;
 }

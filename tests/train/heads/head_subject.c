@@ -90,7 +90,7 @@ void head_begin(struct head_subject *s, const struct head_case *c, enum element 
 {
     struct error e = {0};
     const struct bert_case model = {
-        .layers = 1, .hidden = 64, .heads = 4, .act = "gelu", .type = c->type};
+        .layers = 1, .hidden = 48, .heads = 3, .act = "gelu", .type = c->type};
     random_restart();
     random_head(&model, c->class, c->labels);
     subject_begin(&s->base, &(struct subject_options){MASK, "softmax", dtype, threads,

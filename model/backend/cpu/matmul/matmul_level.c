@@ -50,8 +50,9 @@ int matmul_limit(struct error *e)
 bool matmul_multiplies_bf16(void)
 {
     const dnnl_cpu_isa_t needed = dnnl_cpu_isa_avx512_core_bf16;
+    const char *level = machine_level();
     for (int k = 0; k < ISAS; k++)
-        if (!strcmp(isas[k].level, machine_level()))
+        if (!strcmp(isas[k].level, level))
             return includes(isas[k].isa, needed) &&
                    includes(dnnl_get_effective_cpu_isa(), needed);
     return false;
