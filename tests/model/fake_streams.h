@@ -31,6 +31,8 @@ FAKE(cuStreamDestroy_v2, struct cu_stream *stream)
 FAKE(cuStreamSynchronize, struct cu_stream *stream)
 {
     INSIDE;
+    if (!stream)
+        return fail(captures_now ? CAPTURE_UNSUPPORTED : 0);
     return fail(stream->capture ? CAPTURE_UNSUPPORTED : run_until(stream, stream->given));
 }
 

@@ -303,6 +303,12 @@ FAKE(cuMemcpyHtoD_v2, cu_pointer to, const void *from, size_t bytes)
     return 0;
 }
 
+FAKE(cuStreamSynchronize, struct cu_stream *stream)
+{
+    (void)stream;
+    return fail(0);
+}
+
 FAKE(cuMemcpyDtoH_v2, void *to, cu_pointer from, size_t bytes)
 {
     INSIDE;

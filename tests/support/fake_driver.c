@@ -139,7 +139,7 @@ FAKE(cuLaunchKernel, struct cu_function *function, unsigned grid_x, unsigned gri
         take_hopper(arguments[0]);
     else
         memcpy(&fake_driver.args, arguments[0], sizeof fake_driver.args);
-    return fail(function && !extra ? 0 : NOT_FOUND);
+    return fail(function && !extra && !fake_driver.copying ? 0 : NOT_FOUND);
 }
 
 FAKE(cuMemAlloc_v2, cu_pointer *pointer, size_t bytes)
@@ -163,6 +163,14 @@ FAKE(cuMemcpyHtoD_v2, cu_pointer to, const void *from, size_t bytes)
 {
     INSIDE;
     memcpy((void *)(size_t)to, from, bytes);
+    fake_driver.copying = 1;
+    return 0;
+}
+
+FAKE(cuStreamSynchronize, struct cu_stream *stream)
+{
+    INSIDE;
+    fake_driver.copying &= stream != NULL;
     return 0;
 }
 

@@ -19,11 +19,12 @@ struct fake {
     int calls, fail_at;                 /* the call that fails, counted from 1; 0: none */
     int failures;                       /* calls that failed */
     int waits;                          /* calls that wait for the GPU, allocate or free */
-    int pushed;                         /* depth of the context stack */
-    int capability;                     /* 90: compute capability 9.0 */
-    int second;                         /* of device 1; 0: the same */
-    int current;                        /* 1 + the device of the caller's context; 0: none */
-    int entered;                        /* the device of the last context that was pushed */
+    int copying;    /* a copy to the GPU that was not waited for: launches fail */
+    int pushed;     /* depth of the context stack */
+    int capability; /* 90: compute capability 9.0 */
+    int second;     /* of device 1; 0: the same */
+    int current;    /* 1 + the device of the caller's context; 0: none */
+    int entered;    /* the device of the last context that was pushed */
     int launches;
     unsigned grid, threads, shared; /* of the last launch */
     struct fake_launch {
