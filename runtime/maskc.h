@@ -202,8 +202,9 @@ struct maskc_launch {
     /* Kernels with a soft mask, n being the mask's length: X, contiguous [H, n, n], shared by the
        batch and read by both passes; its gradient, summed over the batch, and the sums of that along
        diagonals, [H, 2n - 1] with offset j - i = o at o + n - 1: null where not wanted. Both are
-       written in full, 0 where no key is active. */
-    const float *soft; /* a bias of -inf is as good as an inactive key */
+       written in full, 0 where no key is active. A bias of -inf is as good as an inactive key; one
+       below -1e37 may count as -inf. */
+    const float *soft;
     float *grad_soft, *grad_soft_diagonals;
     /* Sample number of each sequence, [batch] on the device; null: its position in the batch.
        Dropout draws depend on (seed, sample, head, i, j), so a sequence that keeps its number keeps

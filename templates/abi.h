@@ -106,9 +106,8 @@ struct abi_item {
     u32 kernel;                       /* enum abi_item_kernel */
 };
 
-/* The work list of a layer: which head does which item. CPU: head by head, split items of a head first, then the
-   dearest first. CUDA: the dearest first, to a factor of four, and within that head by head; items that merge come
-   last. */
+/* The work list of a layer: which head does which item, the dearest first, to a factor of four. CPU: head by head, split
+   items of a head before all others. CUDA: within that factor head by head; items that merge come last. */
 struct abi_work {
     u32 head, item;
 };

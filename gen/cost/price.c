@@ -84,7 +84,7 @@ static double used_share(struct price_shape s)
 }
 
 /* Share of the cache that keeps packed rows which are read in no order. From random masks of bf16 on AVX2, n = 512: at
-   D = 64 a range costs 3 ns more than its row, at D = 128 14 to 20 ns. */
+   D = 64 a range costs 3 ns more than its keys, at D = 128 14 to 20 ns. */
 #define SCATTERED_SHARE 0.35
 
 /* Lines read the caller's tensors where these are f32 or where there is a matrix unit. Tiles read packed operands,

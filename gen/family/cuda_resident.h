@@ -10,7 +10,7 @@ struct resident_shape {
     uint32_t row_blocks;   /* of 16 rows that a warp works on together */
     bool q_copied;         /* forward: Q lies in shared memory beside K and V */
     uint32_t shared_bytes; /* of a block */
-    uint32_t blocks;       /* that are to fit a processor at a time, for the compiler */
+    uint32_t blocks;       /* thread blocks that fit a processor at a time */
 };
 
 /* True if the resident kernels do a pass: a half dtype on CUDA and a known length that fits the target. They do

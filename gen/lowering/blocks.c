@@ -2,7 +2,7 @@
 /* Ranges of keys that every owned row sees: no mask test and no tile list. Takes a row block whose
    rows are all alike as a whole, at any alignment (BlockBERT, local attention); of other row blocks it
    takes the long runs of full tiles (bands, causal). Never dearer than tiles of the same entries;
-   narrow ranges are left to lines down columns where that is cheaper. */
+   narrow ranges go to gathers or lines down columns where cheaper. */
 #include "gen/lowering/fragments.h"
 #include "gen/lowering/gathers.h"
 #include "masks/base/memory.h"

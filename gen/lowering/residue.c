@@ -2,8 +2,7 @@
 /* Residue classes: rows row0, row0 + step, .. of a mask with strides see the same columns, those of their class. With
    the columns gathered by an index list they form tiles; in a row block of neighbours only one row sees each such
    column. The planner makes these items (gen/plan/classes.c). The other entries of their rows belong to items of
-   neighbours, which merge both parts (only for softmax: sparsegen needs all scores of a row at once). Where kernels skip
-   fragments of 16 x 8, an item may instead have all entries of its rows. Columns that at most a quarter of its rows see
+   neighbours, which merge both parts (only for softmax: sparsegen needs all scores of a row at once). With CAN_WHOLE_CLASSES an item may instead have all entries of its rows. Columns that at most a quarter of its rows see
    then come last, in groups of their own. */
 #include "gen/lowering/gathers.h"
 #include "masks/base/memory.h"

@@ -52,8 +52,7 @@ struct plan *plan_of_heights(const struct plan_problem *problem, struct error *e
 /* Prices and comparison by which the builder chooses. */
 struct plan_way {
     const struct machine *prices; /* the problem's own, or those of another row */
-    const struct plan *
-        than; /* null, or the plan of its own prices: lines are tried wherever they may be cheaper */
+    const struct plan *than; /* null, or the plan that lines for all row blocks must beat */
 };
 /* A plan chosen this way and priced by the problem's machine; null with *e set. */
 struct plan *plan_of_way(const struct plan_problem *problem, const struct plan_way *way,

@@ -6,7 +6,7 @@
 #include <math.h>
 #include <stdlib.h>
 
-/* Above this many items the loads of the workers are nearly equal: the mean is the prediction. */
+/* Above this many items the prediction is the workers' mean load, or the longest item. */
 enum { EXACT_ITEMS = 1 << 17 };
 
 struct load {

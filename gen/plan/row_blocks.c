@@ -216,7 +216,7 @@ static void emit_rows_without(struct builder *b, const struct pattern *p, const 
             cuts_add_row(b, p, block_row(b->row_block, r));
 }
 
-/* True if the row pass can do the row block's rows that are not in `own`. */
+/* True unless a row outside `own` is split and global rows cannot merge. */
 static bool may_leave(const struct builder *b, const u32 *own)
 {
     for (uint32_t r = 0;

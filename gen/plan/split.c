@@ -10,7 +10,7 @@
 enum {
     LEAST_CLASS = 16,    /* rows of a class: with fewer nothing is shared */
     LEAST_ENTRIES = 6,   /* of a row in its class, on average */
-    STANDS_OUT = 4,      /* times the entries of the middle row */
+    STANDS_OUT = 4,      /* times the median row's entries */
     MOST_RUNS = 1 << 26, /* of both parts together */
 };
 

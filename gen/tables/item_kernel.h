@@ -9,7 +9,7 @@ struct plan_pass;
 
 /* Items that a family's kernels besides the row-block kernel accept; at most 0 columns: no such kernel. */
 struct item_kernels {
-    u32 priced_only;   /* 1: there are none, but lines cost what they cost with them */
+    u32 priced_only;   /* 1: no such kernels, but lines are priced as with them */
     u32 diagonal_rows; /* of a diagonal, that are taken together */
     u32 diagonal_most, global_row_most, matrix_row_least,
         matrix_row_most; /* columns of an item */

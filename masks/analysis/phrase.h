@@ -32,8 +32,8 @@ bool phrase_leftovers(struct phrase *p, const struct leftovers *l, uint32_t n);
 void phrase_add(struct phrase *p, char *text, char *structure);
 void phrase_finish(struct phrase *p);
 
-/* Numbers first + k for each set flag[k]: "0,1,2,8..11"; at most `most` of them, then ",...";
-   `end` n > 0 writes n - 1 as -1 where it stands alone. */
+/* Numbers first + k for each set flag[k]: "0,1,2,8..11"; no run begins after `most` numbers:
+   ",... (9 in all)". `end` n > 0: a single n - 1 is written as -1. */
 struct numbers {
     const uint8_t *flag;
     uint32_t count;

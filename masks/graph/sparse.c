@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Sparse matrices as scipy.sparse.save_npz writes them. Rows are made one after the other, so that memory is needed for the
-   mask and, of coo, for one number an entry. */
+/* Sparse matrices as scipy.sparse.save_npz writes them. Rows are made one after the other: memory is needed for
+   the mask (csc: two) and, of coo, a number an entry. */
 #include "masks/base/file.h"
 #include "masks/base/memory.h"
 #include "masks/graph/graph.h"

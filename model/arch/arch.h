@@ -134,7 +134,7 @@ const struct arch_class *arch_class_of(const struct arch *a, uint32_t parts);
 const struct arch_class *arch_class_ending(const struct arch *a, const char *end);
 /* Kind of pooler of a model of this class. */
 enum pooler_kind arch_pooler(const struct model_config *c);
-/* Row of the table of positions for the next token of a text; *count: of tokens that took one, 0 at its beginning. */
+/* Row of the table of positions for the next token of a text; *count: its tokens so far without padding, first 0. */
 static inline uint32_t arch_position(const struct model_config *c, uint32_t token,
                                      uint32_t *count)
 {

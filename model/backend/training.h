@@ -98,7 +98,7 @@ struct training_backend {
     /* bias: where *weight is; null: zeros, for a linear that never has one. */
     int (*repack)(struct backend_state *s, const struct linear *l,
                   const struct weight_view *weight, const float *bias, struct error *e);
-    /* After these: values of arrays may have waited until now. failed: what waits is dropped. Null: nothing waits. */
+    /* After these, which may read arrays only here. failed: what waits is dropped. Null: nothing waits. */
     int (*repack_end)(struct backend_state *s, bool failed, struct error *e);
 
     /* ---- forward and backward ---- */

@@ -22,7 +22,6 @@ static const struct {
     {PART_SPAN, "span head"},
 };
 
-/* A head that is asked for has to be in the files: one with random weights would answer nonsense. */
 /* Where heads share their first half it comes with each of them. */
 static void share_head(struct engine *g)
 {
@@ -31,6 +30,7 @@ static void share_head(struct engine *g)
         g->parts |= PART_POOLER;
 }
 
+/* A head that is asked for has to be in the files: one with random weights would answer nonsense. */
 static int check_parts(const char *folder, const struct engine *g, struct error *e)
 {
     uint32_t has = g->weights.parts & ~g->weights.new_parts;

@@ -64,14 +64,14 @@ struct attention_call {
     void *workspace;
     uint64_t workspace_bytes;
     void *stream;                     /* cuda: or null */
-    uint64_t *launches;               /* null, or raised by the kernels that a GPU was given */
+    uint64_t *launches;               /* null, or incremented for each GPU kernel launched */
     struct emulated_stream *emulated; /* of the device "emulated"; or null */
     /* training: */
     float dropout;          /* probability */
     uint64_t seed;          /* of the layer's dropout */
     const uint32_t *sample; /* [sequences]: what their dropout is a function of */
-    bool first_rows;    /* of the last layer, where there are: other rows are as without keys */
-    void *grad_context; /* [tokens, columns]: read by the backward pass */
+    bool first_rows;       /* last layer: rows after 0 are as without keys, if the kernel can */
+    void *grad_context;    /* [tokens, columns]: read by the backward pass */
     void *grad_projection; /* [tokens, 3 * columns]: written by it */
     /* Where attention is biased, n being the mask's length: X, added to the scores, and its gradient summed over the
        sequences, or that along diagonals (offset j - i = o at o + n - 1), written by the backward pass; null: not wanted. */

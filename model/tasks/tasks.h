@@ -70,7 +70,7 @@ struct task_visitor {
 };
 int task_run(const struct task_runner *t, const struct task_batches *b,
              const struct task_visitor *visitor, struct error *e);
-/* ERROR_FALSE if one of n numbers that the model gives for a text is not finite. The tasks below check their heads' output so. */
+/* ERROR_FALSE if one of n numbers that the model gives for a text is not finite. The tasks below check their output so. */
 int task_check_output(const struct task_options *o, uint32_t text, const float *x, uint64_t n,
                       struct error *e);
 

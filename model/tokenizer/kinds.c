@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* BPE and unigram: what tokenizer.json says of them. */
+/* BPE and unigram, read from their files. */
 #include "masks/base/memory.h"
 #include "model/tokenizer/bpe/bpe.h"
 #include "model/tokenizer/normalize/normalizer.h"

@@ -105,7 +105,7 @@ static void put(struct cache *c, struct cache_key key, const struct binary *b)
     text_finish(&all);
 }
 
-/* The images have all the bytes after the head. */
+/* True if sizes add up and counts are in range. */
 static bool is_sound(const struct packed *head, uint64_t size)
 {
     if (head->n_kernels > ARTIFACT_MAX_KERNELS || head->n_images > ARTIFACT_MAX_IMAGES ||

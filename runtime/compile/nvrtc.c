@@ -148,7 +148,7 @@ static int describe(const struct source *s, const struct target *t, struct binar
 
 /* ---- all of them ---- */
 
-/* The first error, in the units' order. */
+/* Fills *b; of errors returns the first, in the units' order. */
 static int collect(const struct compilation *c, uint32_t units, struct binary *b,
                    struct error *e)
 {

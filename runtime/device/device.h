@@ -27,7 +27,7 @@ struct device_launch {
     const int32_t
         *starts; /* devices that take them; null: none. args are those of a launch without */
     uint32_t element_bytes;           /* of the tensors */
-    uint64_t *launches;               /* null, or raised by the kernels that a GPU was given */
+    uint64_t *launches;               /* null, or incremented for each GPU kernel launched */
     struct emulated_stream *emulated; /* of the device "emulated"; null: launches run at once */
 };
 

@@ -14,7 +14,7 @@ enum {
 struct recent {
     uint32_t most;             /* times that some lane came by */
     uint16_t times[WARP];      /* of each lane */
-    uint32_t lanes[MAX_TIMES]; /* bit l: lane l had come that often */
+    uint32_t lanes[MAX_TIMES]; /* of [t], bit l: lane l came > t times */
     uint32_t offset[MAX_TIMES][WARP];
 };
 

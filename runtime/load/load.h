@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Behind maskc.h, in both libraries: what a loaded kernel is. The commands use it for device memory. */
+/* Behind maskc.h, in libmaskc and libmaskc-runtime: a loaded kernel. The commands and model/ include this too. */
 #pragma once
 #include "runtime/artifact/artifact.h"
 #include "runtime/device/device.h"

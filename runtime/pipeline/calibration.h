@@ -21,10 +21,10 @@ struct calibrated {
     char name[32];
 };
 
-/* Peaks on one core, as measured by plain loops. 0: it has none. */
+/* Peaks of one core, measured by plain loops. matrix 0: no unit. */
 struct ceilings {
-    double matrix, flops;      /* bf16 tiles, f32 multiply-adds: FLOP/s */
-    double exps;               /* exp2 of a polynomial, 1/s */
+    double matrix, flops;      /* bf16 unit, f32 multiply-adds: FLOP/s */
+    double exps;               /* exp2 by a polynomial, 1/s */
     double bytes, cache_bytes; /* reading memory, reading the second cache: B/s */
 };
 

@@ -134,7 +134,7 @@ INLINE vec output_finite(vec o)
     return IS_F16 ? -larger(least, -larger(least, o)) : o;
 }
 
-/* delta = rowsum(dO o O), unless it is summed up from P dP. */
+/* delta = rowsum(dO o O), where softmax's dQ takes it from O. */
 static void row_block_deltas(const struct row_block *t)
 {
     if (!IS_SOFTMAX || t->transposed || DELTA_FIRST)

@@ -30,9 +30,9 @@ enum {
        column tiles begin at multiples of 16. */
     DEPTH = CPU_DEPTH(HEAD_DIM),
     MATRIX_COLS = 16,
-    /* With a matrix unit column lists read bf16 rows where they lie, if these fill vectors. */
+    /* With a matrix unit column lists read bf16 rows, not floats, if these fill vectors. */
     LISTS_HALF = MATRIX && HEAD_DIM % LANES == 0,
-    /* And two vectors at a time, if they fill these: see row_load(). */
+    /* Even and odd features apart, if rows fill pairs of vectors: see row_load(). */
     LISTS_DEINTERLEAVED = LISTS_HALF && HEAD_DIM % (2 * LANES) == 0,
 };
 

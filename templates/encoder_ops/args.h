@@ -48,7 +48,7 @@ struct rows_args {
      rows_finish   y = after(x + bias)
      rows_gather   y[r] = x[number[r]]
      rows_glu      y[r][k] = after(x[r][k]) * x[r][columns + k], k < columns; x [rows][2 columns], y [rows][columns] of T
-     rows_rotate   halves a, b of each head of y[r], of `columns`: a cos - b sin, b cos + a sin; cos = gain[position][k],
+     rows_rotate   halves a, b of each head of y[r], [columns] of T: a cos - b sin, b cos + a sin; cos = gain[position][k],
                    sin = shift[position][k], k < half
      rows_mean     y[r] = mean of x[offsets[r]] .. x[offsets[r + 1] - 1]
    norm(v) = (v - mean) / sqrt(variance + eps) * gain + shift over a row, the variance biased. */

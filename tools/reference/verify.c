@@ -12,7 +12,7 @@
 
 /* Multiply-adds of the reference: for the whole mask, and for each further check. */
 static const uint64_t budget_whole = 2000000000, budget_further = 300000000;
-/* Further checks use the mask's top-left corner: what they ask about does not need all of it. */
+/* Checks other than those of layers use the mask's top-left corner, which suffices. */
 enum { CORNER = 800, CORNER_EMULATED = 150, SEED = 20190117 };
 
 struct verify {

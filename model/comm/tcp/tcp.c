@@ -12,7 +12,7 @@
 enum { PIECE_BYTES = 1 << 16 };
 /* A rank tells rank 0 one of these before each piece, or once when it leaves. */
 enum message { LEAVES = 1, SUM_F32, SUM_F64, SUM_U64 };
-enum { LEAVE_SECONDS = 60 }; /* that ranks which end wait for each other */
+enum { LEAVE_SECONDS = 60 }; /* at most, that ending ranks wait for each other */
 
 struct head {
     uint64_t message, bytes; /* of all pieces that are left */

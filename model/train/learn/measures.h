@@ -3,7 +3,7 @@
 #pragma once
 #include "model/train/learn/alpha.h"
 
-/* Sums are over all entries of all heads (and layers, where each has its own), the border being 1. */
+/* Over all entries of all heads (and layers, where each has its own), the border as 1; entropy: units. */
 struct mask_measures {
     double l1;          /* sum of M, or of P: what the penalty counts */
     double density;     /* share of the entries that are on without noise */

@@ -99,7 +99,7 @@ static double head_dropout(const struct run_options *o, const struct model_confi
     return target_dropout(&as_run, o->objective->head);
 }
 
-/* Sets the options that depend on the model and the data. */
+/* Fills in what depends on the model and the data. */
 static void resolve(struct run *r, const struct model_config *c)
 {
     struct run_options *o = &r->options;

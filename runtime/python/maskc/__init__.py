@@ -32,7 +32,7 @@ def attention(q, k, v, kernel: Kernel, layer: int = 0, lengths=None, starts=None
     lengths: int [B], tokens of each sequence; rows beyond give 0. starts: int [B], the first position of each sequence
         (left padding); the mask begins there, and lengths counts from there. offsets: int [B + 1] of a packed batch.
     dropout_p, seed: of attention probabilities, with a kernel compiled with dropout; seed None: torch's generator draws it, for numpy numpy.random's.
-    scale: a number, 1/sqrt(D) where None; 0 makes attention uniform. bias: float32 [H, n, n], n the mask's length, for a kernel compiled with bias.
+    scale: a number, 1/sqrt(D) where None; 0 makes attention uniform. bias: float32 [H, n, n], n the mask's length, for a kernel compiled with bias ("add": below -1e37 it may count as -inf).
     key_lengths: int [B], of k and v, where the kernel has another number of keys than of queries; `lengths` is then q's.
     return_lse: (O, LSE), LSE float32 [B, H, N] or [H, T], without a gradient.
 

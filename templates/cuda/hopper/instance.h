@@ -130,7 +130,7 @@ DEVICE u32 clip_step(const struct copier *c, u32 word)
 
 /* ---- steps ---- */
 
-/* Mode of a warpgroup in a step. In turn, each warpgroup takes part in every step, even without entries. */
+/* Mode of a warpgroup in a step. If in_turn, each takes part in every step, even without entries. */
 DEVICE u32 step_mode(u32 some, u32 patterned, u32 in_turn, u32 clear)
 {
     return some || in_turn ? MODE_SOME | clear | some << MODE_SLOTS | patterned << MODE_PATTERNS

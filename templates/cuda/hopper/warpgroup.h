@@ -7,7 +7,7 @@
 
 enum {
     SCORES = 16 * ABI_STEP_SLOTS, /* of a lane at most: 64 rows x 128 columns */
-    SUMS = 8 * STEPS,             /* of a lane: 64 rows x 16 STEPS positions */
+    SUMS = 8 * STEPS,             /* of a lane: 64 rows x 16 STEPS head dims */
 };
 
 struct scores {

@@ -172,8 +172,8 @@ DEVICE void resident_store_rows(const struct frag_c o[RESIDENT_CHUNKS], const fl
         resident_lse(a, head)[row + 8] = lse[1];
 }
 
-/* Q of the warp's rows, where registers hold it; else masked_qk reads it again for each chunk. From device memory it is
-   asked for before the wait for K, from shared memory it comes behind that. */
+/* Waits for K, and loads Q of the warp's rows where registers hold it; else masked_qk reads it for each chunk. Q is
+   loaded from device memory before the wait, from shared memory after it. */
 DEVICE void resident_load_q(struct frag_a q[RESIDENT_STEPS], const struct abi_args *a,
                             const struct resident_head *head, u32 row0,
                             struct resident_round round)

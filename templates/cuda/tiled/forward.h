@@ -3,7 +3,7 @@
 
        for each column tile of 32 keys, and before the first:
            stream_next               copies of the next tile run meanwhile
-           load_q                    before the first, to registers where they suffice
+           load_q                    before the first, and nothing below but stream_arrive
            compute_qk                S = Q K^T
            apply_mask                S = -inf where the row does not see the key
            online_softmax            P = 2^(S - m), l = l + sum P; before, if some S is far above m:
@@ -11,7 +11,7 @@
            apply_dropout             P = P times 0 or 1 / (1 - rate)
            compute_pv                O = O + P V
            stream_arrive
-       forward_epilogue              O / l, LSE = m + log l
+       forward_epilogue              O / l, LSE = (m + log2 l) ln 2
 
    P goes from the accumulators of S straight to the operand of P V, rounded to 16 bits. */
 #ifndef MASKC_CUDA_TILED_FORWARD_H

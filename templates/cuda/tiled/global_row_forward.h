@@ -165,7 +165,7 @@ DEVICE float row_slots_max(const struct row_walk *w, const float *slots)
     return row_max;
 }
 
-/* O[d], O[d + 1], and the sum of P. */
+/* Sums of P V at d, d + 1, and of P. */
 struct row_merged {
     float low, high, sum;
 };

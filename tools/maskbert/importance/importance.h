@@ -6,8 +6,8 @@
 #include "tools/common/figure.h"
 #include <stdbool.h>
 
-/* Means of P over the entries of a head: i = j, |i - j| = 1, those of the first and last position; and the share of
-   entries with P above 1/2. */
+/* Means of P over a head's entries with i = j, with |i - j| = 1, with i or j first or last; and the share with P above
+   1/2. */
 struct head_importance {
     double p_diagonal, p_neighbour, p_special, density;
 };

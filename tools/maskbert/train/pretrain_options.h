@@ -7,5 +7,5 @@
 int pretrain_options(const struct options *o, struct run_options *ret, struct error *e);
 /* Sets the way to learn a mask, or none, and ret->rate. */
 int learning_options(const struct options *o, struct run_options *ret, struct error *e);
-/* The same of the options that stand for a step: no data, no run, no end. */
+/* Like pretrain_options, for options of a step only: no data, no run, no end. */
 int training_options(const struct options *o, struct run_options *ret, struct error *e);

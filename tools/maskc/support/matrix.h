@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Table of the work that kernels support: kernel families x targets x types x passes x features. A cell is a command line of
-   `plan`: its request is made, checked and offered to the families in the same way. */
+   `plan`, at up to four lengths: its requests are made, checked and offered to the families in the same way. */
 #pragma once
 #include "gen/family/family.h"
 #include "tools/maskc/options.h"

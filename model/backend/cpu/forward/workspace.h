@@ -26,9 +26,10 @@ struct backend_workspace {
     struct buffer attention;           /* its workspace */
     struct buffer wide;                /* [tokens, 2 I]: what a gate reads */
     struct buffer normed, inner;       /* [tokens, H], [tokens, I]; where the graph is walked */
-    struct buffer gathered, between, logits; /* of heads: rows of hidden, and of two products */
-    struct panel_workspace *panel;           /* [panels] */
-    struct pool panel_memory;                /* theirs */
+    struct buffer gathered, between,
+        logits;                    /* task heads: rows of hidden, and of two products */
+    struct panel_workspace *panel; /* [panels] */
+    struct pool panel_memory;      /* theirs */
     uint32_t panels, panel_rows;
 };
 

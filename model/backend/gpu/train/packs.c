@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Packs arrays into weights for the products. After a step of the optimiser, packings wait in a list and run TRAIN_PACKS in a
-   launch, or all of them in one graph. */
+/* Packs arrays into weights for the products. After a step of the optimiser packings wait in a list; a launch runs up to
+   TRAIN_PACKS, a graph replays all launches. */
 #include "masks/base/memory.h"
 #include "model/backend/gpu/train/train.h"
 #include <stdlib.h>
