@@ -46,7 +46,7 @@ static const struct arch_only onlys[] = {
     {0},
 };
 
-static const char *const off[] = {"is_decoder", "add_cross_attention", "is_encoder_decoder", "use_bfloat16", NULL};
+static const char *const off[] = {"is_decoder", "is_causal", "add_cross_attention", "is_encoder_decoder", "use_bfloat16", NULL};
 
 static const struct arch_prefix prefixes[] = {
     {"embeddings.", PART_ENCODER},      {"encoder.", PART_ENCODER},

@@ -41,7 +41,7 @@ static const struct arch_real reals[] = {
 
 static const struct arch_only onlys[] = {{0}};
 /* Positions that are not trained. */
-static const char *const off[] = {"sinusoidal_pos_embds", NULL};
+static const char *const off[] = {"sinusoidal_pos_embds", "is_causal", NULL};
 
 static const struct arch_prefix prefixes[] = {
     {"embeddings.", PART_ENCODER},      {"transformer.", PART_ENCODER}, {"pre_classifier.", PART_POOLER},

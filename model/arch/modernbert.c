@@ -52,7 +52,7 @@ static const struct arch_flag flags[] = {
 };
 
 static const struct arch_only onlys[] = {{0}};
-static const char *const off[] = {"is_decoder", "add_cross_attention", "is_encoder_decoder", NULL};
+static const char *const off[] = {"is_decoder", "is_causal", "add_cross_attention", "is_encoder_decoder", NULL};
 
 static const struct arch_prefix prefixes[] = {
     {"embeddings.", PART_ENCODER}, {"layers.", PART_ENCODER}, {"final_norm.", PART_ENCODER}, {"head.", PART_POOLER},

@@ -38,7 +38,7 @@ static const struct arch_real reals[] = {
 
 static const struct arch_only onlys[] = {{0}};
 
-static const char *const off[] = {"is_encoder_decoder", "use_bfloat16", NULL};
+static const char *const off[] = {"is_encoder_decoder", "is_causal", "use_bfloat16", NULL};
 
 static const struct arch_prefix prefixes[] = {
     {"embeddings.", PART_ENCODER},      {"encoder.", PART_ENCODER},

@@ -44,22 +44,42 @@ static const struct {
     {"\"maskc\": {\"mask\": \"../x\"}", "maskc.mask '../x': a file beside it is expected"},
 };
 
+/* The config with one more key is refused with this error, or null: accepted. */
+static void must_be_read(const char *key, const char *error)
+{
+    struct text text = {0};
+    struct model_config c = {0};
+    struct error e = {0};
+    text_add(&text, "%s, %s}", config, key);
+    json_t *json = json_parse(text_get(&text), text.length, "config", &e);
+    assert_non_null(json);
+    int r = config_parse(json, &c, &e);
+    assert_string_equal(r < 0 ? e.text : "accepted", error ? error : "accepted");
+    config_finish(&c);
+    json_decref(json);
+    text_finish(&text);
+}
+
 static void settings_are_refused_by_name(void **state)
 {
     (void)state;
-    for (size_t k = 0; k < sizeof settings / sizeof *settings; k++) {
-        struct text text = {0}, more = {0};
-        struct model_config c = {0};
-        struct error e = {0};
-        text_add(&more, ", %s", settings[k].key);
-        text_add(&text, "%s%s}", config, text_get(&more));
-        json_t *json = json_parse(text_get(&text), text.length, "config", &e);
-        assert_non_null(json);
-        assert_int_equal(config_parse(json, &c, &e), -1);
-        assert_string_equal(e.text, settings[k].error);
-        json_decref(json);
-        text_finish(&text);
-        text_finish(&more);
+    for (size_t k = 0; k < sizeof settings / sizeof *settings; k++)
+        must_be_read(settings[k].key, settings[k].error);
+}
+
+static void causal_models_are_refused(void **state)
+{
+    (void)state;
+    static const char *const types[] = {"bert",  "camembert", "distilbert", "modernbert",
+                                        "mpnet", "roberta",   "xlm-roberta"};
+    for (size_t k = 0; k < sizeof types / sizeof *types; k++) {
+        char more[200];
+        static const char form[] = "\"model_type\": \"%s\", \"architectures\": null, "
+                                   "\"pad_token_id\": 1, \"is_causal\": %s";
+        snprintf(more, sizeof more, form, types[k], "true");
+        must_be_read(more, "is_causal true is not supported");
+        snprintf(more, sizeof more, form, types[k], "false");
+        must_be_read(more, NULL);
     }
 }
 
@@ -156,6 +176,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(settings_are_refused_by_name),
+        cmocka_unit_test(causal_models_are_refused),
         cmocka_unit_test(numbers_of_any_size_are_read),
         cmocka_unit_test(a_number_that_is_needed_is_checked),
         cmocka_unit_test(elements_round_to_even),
