@@ -32,7 +32,7 @@ static int take_types(const json_t *json, struct model_config *c, struct error *
     return 0;
 }
 
-/* Reads a kind's rope_theta; only the default rope_type is accepted. */
+/* Reads a kind's rope_theta; only the default rope_type is accepted. Its older spelling is "type". */
 static int take_kind(const json_t *all, const char *kind, double *theta, struct error *e)
 {
     const json_t *own = json_object_get(all, kind);
@@ -41,7 +41,8 @@ static int take_kind(const json_t *all, const char *kind, double *theta, struct 
         return 0;
     if (!json_is_object(own))
         return error_set(e, ERROR_INPUT, "rope_parameters: %s: an object is expected", kind);
-    if (json_take_text(own, "rope_type", &type, e) < 0 ||
+    if (json_take_text(own, "type", &type, e) < 0 ||
+        json_take_text(own, "rope_type", &type, e) < 0 ||
         json_take_real(own, "rope_theta", theta, e) < 0)
         return error_prefix(e, "rope_parameters");
     if (strcmp(type, "default"))

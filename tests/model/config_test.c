@@ -44,6 +44,21 @@ static const struct {
     {"\"maskc\": {\"mask\": \"../x\"}", "maskc.mask '../x': a file beside it is expected"},
 };
 
+#define MODERN   "\"model_type\": \"modernbert\", \"architectures\": null, \"pad_token_id\": 1, "
+#define ROPE(of) MODERN "\"rope_parameters\": {\"full_attention\": {" of "}}"
+
+/* `error` is null where the settings are accepted. */
+static const struct {
+    const char *key, *error;
+} modern[] = {
+    {ROPE("\"type\": \"linear\", \"factor\": 4"),
+     "rope_parameters: rope_type 'linear' is not supported, default is expected"},
+    {ROPE("\"rope_type\": \"linear\", \"type\": \"default\""),
+     "rope_parameters: rope_type 'linear' is not supported, default is expected"},
+    {ROPE("\"rope_type\": \"default\", \"type\": \"linear\""), NULL},
+    {ROPE("\"type\": \"default\""), NULL},
+};
+
 /* The config with one more key is refused with this error, or null: accepted. */
 static void must_be_read(const char *key, const char *error)
 {
@@ -65,6 +80,8 @@ static void settings_are_refused_by_name(void **state)
     (void)state;
     for (size_t k = 0; k < sizeof settings / sizeof *settings; k++)
         must_be_read(settings[k].key, settings[k].error);
+    for (size_t k = 0; k < sizeof modern / sizeof *modern; k++)
+        must_be_read(modern[k].key, modern[k].error);
 }
 
 static void causal_models_are_refused(void **state)
