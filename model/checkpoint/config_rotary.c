@@ -81,6 +81,20 @@ static int take_pooling(const json_t *json, struct model_config *c, struct error
                      pooling);
 }
 
+/* Half of local_attention, by another name. Newer releases of transformers let it replace local_attention. */
+static int check_window(const json_t *json, const struct model_config *c, struct error *e)
+{
+    uint32_t half = c->local / 2;
+    if (json_take_u32(json, "sliding_window", &half, e) < 0)
+        return -1;
+    return half == c->local / 2
+               ? 0
+               : error_set(e, ERROR_INPUT,
+                           "sliding_window %u is not supported with local_attention %u: %u is "
+                           "expected",
+                           half, c->local, c->local / 2);
+}
+
 int config_take_rotary(const json_t *json, struct model_config *c, struct error *e)
 {
     uint32_t dim = c->hidden / c->heads;
@@ -93,6 +107,8 @@ int config_take_rotary(const json_t *json, struct model_config *c, struct error 
     if (dim != c->hidden / c->heads)
         return error_set(e, ERROR_INPUT, "head_dim %u: %u is expected", dim,
                          c->hidden / c->heads);
-    return take_types(json, c, e) < 0 || take_angles(json, c, e) < 0 ? -1
-                                                                     : take_pooling(json, c, e);
+    if (check_window(json, c, e) < 0 || take_types(json, c, e) < 0 ||
+        take_angles(json, c, e) < 0)
+        return -1;
+    return take_pooling(json, c, e);
 }

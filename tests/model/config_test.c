@@ -57,6 +57,10 @@ static const struct {
      "rope_parameters: rope_type 'linear' is not supported, default is expected"},
     {ROPE("\"rope_type\": \"default\", \"type\": \"linear\""), NULL},
     {ROPE("\"type\": \"default\""), NULL},
+    {MODERN "\"sliding_window\": 2",
+     "sliding_window 2 is not supported with local_attention 128: 64 is expected"},
+    {MODERN "\"local_attention\": 13, \"sliding_window\": 6", NULL},
+    {MODERN "\"sliding_window\": null", NULL},
 };
 
 /* The config with one more key is refused with this error, or null: accepted. */
