@@ -65,6 +65,76 @@ static int take_old_modes(const json_t *config, struct sentence_settings *s, str
     return 0;
 }
 
+/* Arguments that change how a model is loaded, but none of its results. */
+static bool is_harmless(const json_t *config, const char *key, const json_t *value)
+{
+    static const char *const keys[] = {
+        "_attn_implementation",
+        "add_pooling_layer",
+        "attn_implementation",
+        "cache_dir",
+        "clean_up_tokenization_spaces",
+        "code_revision",
+        "device_map",
+        "dtype",
+        "force_download",
+        "local_files_only",
+        "low_cpu_mem_usage",
+        "reference_compile",
+        "revision",
+        "subfolder",
+        "token",
+        "torch_dtype",
+        "trust_remote_code",
+        "unpad_inputs",
+        "use_auth_token",
+        "use_cache",
+        "use_fast",
+        "use_memory_efficient_attention",
+        "use_safetensors",
+    };
+    for (size_t k = 0; k < COUNT(keys); k++)
+        if (!strcmp(keys[k], key))
+            return true;
+    return !strcmp(key, "model_max_length") &&
+           json_equal(value, json_object_get(config, "max_seq_length"));
+}
+
+/* Arguments of the encoder's and the tokenizer's constructors, under the names of versions before 6 and since. */
+static int check_arguments(const json_t *config, struct error *e)
+{
+    static const char *const objects[] = {"model_args",       "model_kwargs", "tokenizer_args",
+                                          "processor_kwargs", "config_args",  "config_kwargs"};
+    for (size_t k = 0; k < COUNT(objects); k++) {
+        const char *key;
+        json_t *value, *all = json_object_get(config, objects[k]);
+        if (all && !json_is_null(all) && !json_is_object(all))
+            return error_set(e, ERROR_INPUT, "%s: an object is expected", objects[k]);
+        json_object_foreach(all, key, value)
+        {
+            if (!is_harmless(config, key, value))
+                return error_set(e, ERROR_INPUT,
+                                 "%s: '%.60s' is not supported, the settings of the files "
+                                 "beside it are expected",
+                                 objects[k], key);
+        }
+    }
+    return 0;
+}
+
+/* Settings that models of single vectors leave out or null. */
+static int check_unset(const json_t *config, struct error *e)
+{
+    static const char *const keys[] = {"tokenizer_name_or_path", "query_length",
+                                       "document_length", "query_expansion"};
+    for (size_t k = 0; k < COUNT(keys); k++) {
+        const json_t *value = json_object_get(config, keys[k]);
+        if (value && !json_is_null(value))
+            return error_set(e, ERROR_INPUT, "%s is not supported", keys[k]);
+    }
+    return 0;
+}
+
 static int take_transformer(const char *folder, const json_t *config,
                             struct sentence_settings *s, struct error *e)
 {
@@ -94,6 +164,8 @@ static int take_transformer(const char *folder, const json_t *config,
         if (json_object_size(options))
             return error_set(e, ERROR_INPUT, "processing_kwargs is not supported");
     }
+    if (check_arguments(config, e) < 0 || check_unset(config, e) < 0)
+        return -1;
     return json_take_bool(config, "do_lower_case", &s->lowercase, e);
 }
 

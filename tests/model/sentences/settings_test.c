@@ -23,6 +23,10 @@
 #define MEAN \
     "{\"embedding_dimension\": 8, \"pooling_mode\": \"mean\", \"include_prompt\": true}"
 
+#define ARGUMENT(object, key)                                                                  \
+    "/sentence_bert_config.json: " object ": '" key "' is not supported, the settings of the " \
+    "files beside it are expected"
+
 /* A null text leaves a file out; `error` is null where the folder is accepted. */
 static const struct {
     const char *modules, *pooling, *transformer, *sentences, *error;
@@ -82,6 +86,28 @@ static const struct {
     {"{}", MEAN, NULL, NULL, "/modules.json: a JSON list is expected", 0},
     {NEW, MEAN, "{\"processing_kwargs\": {\"text\": {\"max_length\": 4}}}", NULL,
      "/sentence_bert_config.json: processing_kwargs is not supported", 0},
+    {NEW, MEAN, "{\"config_args\": {\"hidden_act\": \"relu\"}}", NULL,
+     ARGUMENT("config_args", "hidden_act"), 0},
+    {NEW, MEAN, "{\"config_kwargs\": {\"hidden_act\": \"relu\"}}", NULL,
+     ARGUMENT("config_kwargs", "hidden_act"), 0},
+    {NEW, MEAN, "{\"model_args\": {\"torch_dtype\": \"float16\", \"variant\": \"fp16\"}}", NULL,
+     ARGUMENT("model_args", "variant"), 0},
+    {NEW, MEAN, "{\"model_kwargs\": {\"hidden_act\": null}}", NULL,
+     ARGUMENT("model_kwargs", "hidden_act"), 0},
+    {NEW, MEAN, "{\"tokenizer_args\": {\"model_max_length\": 6}}", NULL,
+     ARGUMENT("tokenizer_args", "model_max_length"), 0},
+    {NEW, MEAN, "{\"processor_kwargs\": {\"model_max_length\": 6}, \"max_seq_length\": 5}",
+     NULL, ARGUMENT("processor_kwargs", "model_max_length"), 0},
+    {NEW, MEAN, "{\"config_args\": [1]}", NULL,
+     "/sentence_bert_config.json: config_args: an object is expected", 0},
+    {NEW, MEAN, "{\"tokenizer_name_or_path\": \"x\"}", NULL,
+     "/sentence_bert_config.json: tokenizer_name_or_path is not supported", 0},
+    {NEW, MEAN,
+     "{\"model_args\": {\"torch_dtype\": \"float16\", \"attn_implementation\": \"sdpa\", "
+     "\"trust_remote_code\": true}, "
+     "\"config_kwargs\": {}, \"config_args\": null, \"query_length\": null, "
+     "\"max_seq_length\": 6, \"tokenizer_args\": {\"model_max_length\": 6}}",
+     NULL, NULL, POOLING_MEAN},
     {NEW, MEAN, "{\"transformer_task\": \"fill-mask\"}", NULL,
      "/sentence_bert_config.json: transformer_task 'fill-mask' is not supported, "
      "feature-extraction is expected",
