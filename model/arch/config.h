@@ -42,7 +42,7 @@ struct model_config {
         dense_bias;    /* rows WITH_.. of the tables */
     bool mean_pooling; /* a classifier of sequences reads the mean of the rows, not the first */
     double feed_dropout; /* of what the feed forward's second linear reads */
-    bool one_type;       /* tokenizers give no types: all tokens have the first */
+    bool one_type;       /* the tokenizer gives no types: all tokens have the first */
     bool labels_given;   /* else the file's shape says how many */
     enum activation activation,
         head_activation; /* of the feed forward, of the masked language model's head */

@@ -259,14 +259,49 @@ int config_parse(json_t *json, struct model_config *ret, struct error *e)
     return 0;
 }
 
+/* True if the tokenizer of transformers gives types to a model: by model_input_names, else by its class. */
+static bool gives_types(const json_t *tokenizer)
+{
+    static const char class[] = "BertTokenizer";
+    const json_t *names = json_object_get(tokenizer, "model_input_names");
+    const char *name = json_string_value(json_object_get(tokenizer, "tokenizer_class"));
+    for (size_t k = 0; k < json_array_size(names); k++) {
+        const char *input = json_string_value(json_array_get(names, k));
+        if (input && !strcmp(input, "token_type_ids"))
+            return true;
+    }
+    return !json_is_array(names) && name && !strncmp(name, class, sizeof class - 1);
+}
+
+/* A family whose own tokenizers give no types may have another one's. */
+static int take_types(const char *folder, struct model_config *c, struct error *e)
+{
+    json_t *tokenizer;
+    if (!c->one_type || c->types < 2)
+        return 0;
+    if (json_read_optional(folder, "tokenizer_config.json", &tokenizer, e) < 0)
+        return -1;
+    c->one_type = !gives_types(tokenizer);
+    json_decref(tokenizer);
+    return 0;
+}
+
 int config_read(const char *folder, struct model_config *ret, struct error *e)
 {
     json_t *json = json_read(folder, "config.json", e);
     if (!json)
         return -1;
-    int r = config_parse(json, ret, e);
+    struct model_config c;
+    int r = config_parse(json, &c, e);
     json_decref(json);
-    return r < 0 ? error_prefix(e, "%s/config.json", folder) : 0;
+    if (r < 0)
+        return error_prefix(e, "%s/config.json", folder);
+    if (take_types(folder, &c, e) < 0) {
+        config_finish(&c);
+        return -1;
+    }
+    *ret = c;
+    return 0;
 }
 
 void config_finish(struct model_config *c)

@@ -76,7 +76,7 @@ const char *engine_target(const struct engine *g);
 /* The kernel file that attention runs, *ret_size bytes; lives with the engine. */
 const uint8_t *engine_kernel(const struct engine *g, uint64_t *ret_size);
 
-/* One text or pair: the first `first_part` tokens have type 0, the rest type 1, or 0 where the architecture's tokenizers give
+/* One text or pair: the first `first_part` tokens have type 0, the rest type 1, or 0 where the model's tokenizer gives
    no types. */
 struct sequence {
     const uint32_t *token_ids;

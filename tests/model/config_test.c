@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The settings of a model's folder: what config.json may say, what is refused by name; and the floating types of its tensors. */
+/* The settings of a model's folder: what config.json may say, what is refused by name, where the tokenizer decides; and the
+   floating types of its tensors. */
 #include "masks/base/text.h"
 #include "model/base/element.h"
 #include "model/checkpoint/config.h"
@@ -104,6 +105,45 @@ static void causal_models_are_refused(void **state)
     }
 }
 
+/* RoBERTa with two token types. A null text leaves the file out. */
+static const struct {
+    const char *types, *tokenizer;
+    bool one_type;
+} typed[] = {
+    {"2", "{\"tokenizer_class\": \"BertTokenizer\"}", false},
+    {"2", "{\"tokenizer_class\": \"BertTokenizerFast\"}", false},
+    {"1", "{\"tokenizer_class\": \"BertTokenizer\"}", true},
+    {"2", "{\"tokenizer_class\": \"RobertaTokenizer\"}", true},
+    {"2", "{}", true},
+    {"2", NULL, true},
+    {"2",
+     "{\"tokenizer_class\": \"BertTokenizer\", \"model_input_names\": [\"input_ids\", "
+     "\"attention_mask\"]}",
+     true},
+    {"2", "{\"model_input_names\": [\"input_ids\", \"token_type_ids\"]}", false},
+};
+
+static void tokenizers_decide_on_types(void **state)
+{
+    (void)state;
+    for (size_t k = 0; k < sizeof typed / sizeof *typed; k++) {
+        struct text text = {0};
+        struct model_config c = {0};
+        struct error e = {0};
+        text_add(&text,
+                 "%s, \"model_type\": \"roberta\", \"architectures\": null, "
+                 "\"pad_token_id\": 1, \"type_vocab_size\": %s}",
+                 config, typed[k].types);
+        model_write_or_remove("config.json", text_get(&text));
+        model_write_or_remove("tokenizer_config.json", typed[k].tokenizer);
+        if (config_read(model_folder, &c, &e) < 0)
+            fail_msg("%s", e.text);
+        assert_int_equal(c.one_type, typed[k].one_type);
+        config_finish(&c);
+        text_finish(&text);
+    }
+}
+
 static const struct {
     const char *text, *dumped; /* null: refused */
     enum json_source source;
@@ -198,6 +238,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(settings_are_refused_by_name),
         cmocka_unit_test(causal_models_are_refused),
+        cmocka_unit_test(tokenizers_decide_on_types),
         cmocka_unit_test(numbers_of_any_size_are_read),
         cmocka_unit_test(a_number_that_is_needed_is_checked),
         cmocka_unit_test(elements_round_to_even),

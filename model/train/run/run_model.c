@@ -19,9 +19,12 @@
 static int name_class(struct model_config *c, const char *name, struct error *e)
 {
     json_t *json = json_incref(c->json);
+    const bool one_type = c->one_type; /* of the tokenizer, not of config.json */
     json_object_set_new(json, "architectures", json_pack("[s]", name));
     config_finish(c);
     int r = config_parse(json, c, e);
+    if (r == 0)
+        c->one_type = one_type;
     json_decref(json);
     return r;
 }

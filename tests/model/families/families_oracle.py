@@ -157,6 +157,16 @@ def check_labels(family, work, **switches):
     report(f"{family} labels of tokens", error, 1e-5)
 
 
+def check_types(family, work):
+    """A pair whose second part has token type 1, as BERT's tokenizer gives it, at a model with rows for two types."""
+    model, folder = make(family, "ForSequenceClassification", work, num_labels=3, type_vocab_size=2)
+    ids = ids_of("w1 w2\tw3 w4 w5")
+    with torch.no_grad():
+        truth = model(torch.tensor([ids]), token_type_ids=torch.tensor([[0] * 4 + [1] * 4])).logits[0].softmax(-1).numpy()
+    out = lines_of("classify", folder, "w1 w2\tw3 w4 w5\n")[0]
+    report(f"{family} token types", abs(numpy.array([x["probability"] for x in out["labels"]]) - truth).max(), 1e-5)
+
+
 def check_pickle(family, work):
     """The refusal of pickled weights prints a command that keeps all of them, heads too."""
     model, folder = make(family, "ForSequenceClassification", work, num_labels=3)
@@ -291,6 +301,8 @@ def check_family(family, work):
         check_labels(family, work, **switches)
     if family == next(iter(FAMILIES)):  # the others' weights are read by the same code
         check_pickle(family, work)
+    if "type_vocab_size" in f["sizes"]:
+        check_types(family, work)
     if f.get("choice", True):
         check_choice(family, work)
     check_span(family, work)
