@@ -77,21 +77,6 @@ static bool is_decoder(const struct weights *w, const char *name)
     return r && !strcmp(name, r->name);
 }
 
-/* Tied weights may be in the file twice. Where they differ a note says so, and the first one counts. */
-static void check_tied(struct weights *w, const char *name, const struct safetensor *t)
-{
-    if (!is_decoder(w, name))
-        return;
-    const struct tensor *words = weights_get(w, PARAMETER_WORDS, 0);
-    bool same =
-        words && words->data && shape_fits(&words->parameter, t) && same_bytes(words, t);
-    if (words && words->data && !same)
-        weights_note(w,
-                     "%s differs from the word embeddings; tie_word_embeddings is on, so it is "
-                     "left out",
-                     t->name);
-}
-
 /* Weights that are not tied: a model adds the decoder's bias, and the head's lies unused in its file. */
 static bool is_decoder_bias(const struct weights *w, const char *name)
 {
@@ -146,13 +131,47 @@ int weights_match(struct weights *w, struct error *e)
     for (uint32_t s = 0; s < files->count && r == 0; s++)
         for (uint32_t k = 0; k < files->shard[s].tensors.n_tensors && r == 0; k++)
             r = take(w, sorted, &files->shard[s].tensors.tensor[k], files->shard[s].path, e);
-    for (uint32_t s = 0; s < files->count && r == 0; s++)
-        for (uint32_t k = 0; k < files->shard[s].tensors.n_tensors; k++) {
-            char name[PARAMETER_NAME_BYTES];
-            parameter_name(w->arch, files->shard[s].tensors.tensor[k].name, name);
-            if (!find_sorted(sorted, w->n_tensors, name))
-                check_tied(w, name, &files->shard[s].tensors.tensor[k]);
-        }
     free(sorted);
     return r;
+}
+
+/* The tensor of the files with this parameter's name; null: there is none. */
+static const struct safetensor *find_in_files(const struct weights *w, enum parameter_id id)
+{
+    const struct parameter_row *row = arch_parameter(w->arch, id);
+    char name[PARAMETER_NAME_BYTES];
+    for (uint32_t s = 0; row && s < w->files.count; s++)
+        for (uint32_t k = 0; k < w->files.shard[s].tensors.n_tensors; k++) {
+            const struct safetensor *t = &w->files.shard[s].tensors.tensor[k];
+            if (parameter_name(w->arch, t->name, name) && !strcmp(name, row->name))
+                return t;
+        }
+    return NULL;
+}
+
+/* True if both are of one type and have the same values in the rows of the parameter. */
+static bool same_rows(const struct parameter *p, const struct safetensor *a,
+                      const struct safetensor *b)
+{
+    enum element element;
+    return shape_fits(p, a) && shape_fits(p, b) && !strcmp(a->dtype, b->dtype) &&
+           element_parse(a->dtype, &element) &&
+           !memcmp(a->data, b->data, p->shape[0] * p->shape[1] * element_bytes(element));
+}
+
+void weights_untie(struct weights *w, struct model_config *c)
+{
+    const struct safetensor *decoder = find_in_files(w, PARAMETER_MLM_DECODER),
+                            *words = find_in_files(w, PARAMETER_WORDS);
+    const struct parameter table = {
+        .rank = 2, .by_word = true, .shape = {c->vocabulary, c->hidden}};
+    if (!c->tied || !decoder || !words || same_rows(&table, decoder, words))
+        return;
+    if (shape_fits(&table, decoder)) {
+        c->tied = false;
+        json_object_set_new(c->json, "tie_word_embeddings", json_false());
+    }
+    weights_note(w, "%s differs from the word embeddings; tie_word_embeddings is on, %s",
+                 decoder->name,
+                 c->tied ? "so it is left out" : "but it is used, as in transformers 5");
 }

@@ -173,6 +173,7 @@ int weights_read(const char *folder, struct model_config *c, struct weights *ret
             there & PART_CLASSIFIER) /* one name for both */
             there += PART_SPAN - PART_CLASSIFIER;
         take_labels(&w, c);
+        weights_untie(&w, c);
         weights_begin(c, there | config_parts(c) | PART_ENCODER, &w);
         r = weights_match(&w, e);
         if (r == 0)

@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The settings of a model's folder: what config.json may say, what is refused by name, where the tokenizer decides; and the
-   floating types of its tensors. */
+/* The settings of a model's folder: what config.json may say, what is refused by name, where the tokenizer or the
+   weights decide; and the floating types of its tensors. */
 #include "masks/base/text.h"
 #include "model/base/element.h"
 #include "model/checkpoint/config.h"
+#include "model/checkpoint/init.h"
 #include "model/checkpoint/json.h"
+#include "model/checkpoint/save.h"
 #include "tests/model/model_files.h"
 #include <math.h>
 #include <setjmp.h>
@@ -144,6 +146,53 @@ static void tokenizers_decide_on_types(void **state)
     }
 }
 
+/* Writes the untied model and reads it as a tied one, with a note that ends so, or null: none. Checks that it is saved as it
+   was read. */
+static void read_as_tied(const struct model_config *untied, const struct weights *made,
+                         struct change change, const char *note)
+{
+    struct model_config c = model_make_config("BertForMaskedLM", ""), back = {0};
+    struct weights read = {0};
+    struct error e = {0};
+    char line[200];
+    model_write_weights(untied, made, &change, "model.safetensors", -1);
+    assert_int_equal(weights_read(model_folder, &c, &read, &e), 0);
+    assert_int_equal(read.n_notes, note != NULL);
+    snprintf(line, sizeof line,
+             "cls.predictions.decoder.weight differs from the word embeddings; "
+             "tie_word_embeddings is on, %s",
+             note ? note : "");
+    if (note)
+        assert_string_equal(read.note[0], line);
+    assert_int_equal(c.tied, !weights_find(&read, "cls.predictions.decoder.weight"));
+    must_be_equal(&read, made, 0);
+    assert_int_equal(model_save(model_folder, &c, &read, ELEMENT_F32, &e), 0);
+    assert_int_equal(config_read(model_folder, &back, &e), 0);
+    assert_int_equal(back.tied, c.tied);
+    weights_finish(&read);
+    config_finish(&back);
+    config_finish(&c);
+}
+
+/* A decoder that is in the file although it is tied: another one, one of another shape, and as it should be. */
+static void tied_copies_are_compared(void **state)
+{
+    (void)state;
+    static const char decoder[] = "cls.predictions.decoder.weight";
+    struct model_config untied =
+        model_make_config("BertForMaskedLM", ", \"tie_word_embeddings\": false");
+    struct weights made = {0};
+    weights_begin(&untied, config_parts(&untied), &made);
+    weights_initialise(&made, &untied, 0.5, 1);
+    read_as_tied(&untied, &made, (struct change){0}, "but it is used, as in transformers 5");
+    read_as_tied(&untied, &made, (struct change){decoder, .rows = 5}, "so it is left out");
+    weights_find(&made, decoder)->data =
+        weights_find(&made, "embeddings.word_embeddings.weight")->data;
+    read_as_tied(&untied, &made, (struct change){0}, NULL);
+    weights_finish(&made);
+    config_finish(&untied);
+}
+
 static const struct {
     const char *text, *dumped; /* null: refused */
     enum json_source source;
@@ -239,6 +288,7 @@ int main(void)
         cmocka_unit_test(settings_are_refused_by_name),
         cmocka_unit_test(causal_models_are_refused),
         cmocka_unit_test(tokenizers_decide_on_types),
+        cmocka_unit_test(tied_copies_are_compared),
         cmocka_unit_test(numbers_of_any_size_are_read),
         cmocka_unit_test(a_number_that_is_needed_is_checked),
         cmocka_unit_test(elements_round_to_even),

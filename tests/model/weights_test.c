@@ -176,37 +176,6 @@ static void saving_keeps_everything(void **state)
     config_finish(&c);
 }
 
-/* A decoder that is in the file although it is tied: as it should be, and another. */
-static void tied_copies_are_compared(void **state)
-{
-    (void)state;
-    struct model_config untied =
-        model_make_config("BertForMaskedLM", ", \"tie_word_embeddings\": false");
-    struct model_config c = model_make_config("BertForMaskedLM", "");
-    struct weights made = {0}, read = {0};
-    struct error e = {0};
-    struct change none = {0};
-    weights_begin(&untied, config_parts(&untied), &made);
-    weights_initialise(&made, &untied, 0.5, 1);
-    model_write_weights(&untied, &made, &none, "model.safetensors", -1);
-    assert_int_equal(weights_read(model_folder, &c, &read, &e), 0);
-    assert_int_equal(read.n_notes, 1);
-    assert_string_equal(read.note[0],
-                        "cls.predictions.decoder.weight differs from the word embeddings; "
-                        "tie_word_embeddings is on, so it is left out");
-    weights_finish(&read);
-    weights_find(&made, "cls.predictions.decoder.weight")->data =
-        weights_find(&made, "embeddings.word_embeddings.weight")->data;
-    model_write_weights(&untied, &made, &none, "model.safetensors", -1);
-    assert_int_equal(weights_read(model_folder, &c, &read, &e), 0);
-    assert_int_equal(read.n_notes, 0);
-    assert_null(weights_find(&read, "cls.predictions.decoder.weight"));
-    weights_finish(&read);
-    weights_finish(&made);
-    config_finish(&untied);
-    config_finish(&c);
-}
-
 /* The file with one more tensor, of a dtype that only its writer knows. */
 static void write_stranger(const char *name)
 {
@@ -340,7 +309,6 @@ int main(void)
         cmocka_unit_test(missing_heads_are_new),
         cmocka_unit_test(shards_are_joined),
         cmocka_unit_test(saving_keeps_everything),
-        cmocka_unit_test(tied_copies_are_compared),
         cmocka_unit_test(headers_need_no_padding),
         cmocka_unit_test(strangers_are_left_out),
         cmocka_unit_test(a_mimetic_start_finds_equals),
