@@ -6,19 +6,19 @@
 #include <stdlib.h>
 #include <string.h>
 
-static const char *const names[POOLING_COUNT] = {
+static const char *const poolings[POOLING_COUNT] = {
     "mean", "cls", "pooler", "none", "max", "mean_sqrt_len_tokens", "weightedmean", "lasttoken",
 };
 
 const char *pooling_name(enum pooling p)
 {
-    return names[p];
+    return poolings[p];
 }
 
 int pooling_parse(const char *name, enum pooling *ret, struct error *e)
 {
     for (int k = 0; k <= POOLING_NONE; k++)
-        if (!strcmp(names[k], name)) {
+        if (!strcmp(poolings[k], name)) {
             *ret = (enum pooling)k;
             return 0;
         }
@@ -110,13 +110,27 @@ void sentence_finish(struct sentence_settings *s)
     *s = (struct sentence_settings){0};
 }
 
+const char *sentence_encoder_file(const char *folder)
+{
+    static const char *const names[] = {
+        "sentence_bert_config.json",       "sentence_roberta_config.json",
+        "sentence_distilbert_config.json", "sentence_camembert_config.json",
+        "sentence_albert_config.json",     "sentence_xlm-roberta_config.json",
+        "sentence_xlnet_config.json",
+    };
+    for (size_t k = 0; k < sizeof names / sizeof *names; k++)
+        if (path_exists(folder, names[k]))
+            return names[k];
+    return names[0];
+}
+
 int sentence_read_length(const char *folder, uint32_t *ret, struct error *e)
 {
-    static const char file[] = "sentence_bert_config.json";
     json_t *config;
     *ret = 0;
     if (!path_exists(folder, "modules.json"))
         return 0;
+    const char *file = sentence_encoder_file(folder);
     if (json_read_optional(folder, file, &config, e) < 0)
         return -1;
     int r = json_take_limit(config, "max_seq_length", ret, e);

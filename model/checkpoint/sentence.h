@@ -46,6 +46,9 @@ int sentence_read(const char *folder, bool own_pooling, struct sentence_settings
                   struct error *e);
 void sentence_finish(struct sentence_settings *s); /* a zeroed one is fine */
 
+/* Name of the file with the encoder's settings: sentence_bert_config.json, or where it is missing that of another family which
+   old folders have. */
+const char *sentence_encoder_file(const char *folder);
 /* max_seq_length in tokens, which replaces the tokenizer's model_max_length; 0: not given or no limit. Without
    modules.json sentence-transformers does not read it, either. */
 int sentence_read_length(const char *folder, uint32_t *ret, struct error *e);

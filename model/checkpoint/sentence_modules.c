@@ -223,14 +223,13 @@ static int take_dense(const char *folder, const json_t *config, struct sentence_
 enum { BEFORE_ALL, BEFORE_POOLING, BEFORE_END };
 
 static const struct module {
-    const char *name, *file;
+    const char *name, *file; /* null: sentence_encoder_file() */
     int (*take)(const char *folder, const json_t *config, struct sentence_settings *s,
                 struct error *e);
     int from, to; /* the place in the order: after `from` comes `to` */
     bool required, in_root;
 } kinds[] = {
-    {"Transformer", "sentence_bert_config.json", take_transformer, BEFORE_ALL, BEFORE_POOLING,
-     false, true},
+    {"Transformer", NULL, take_transformer, BEFORE_ALL, BEFORE_POOLING, false, true},
     {"Pooling", "config.json", take_pooling, BEFORE_POOLING, BEFORE_END, true, false},
     {"Dense", "config.json", take_dense, BEFORE_END, BEFORE_END, true, false},
     {"Normalize", "config.json", take_normalize, BEFORE_END, BEFORE_END, false, false},
@@ -252,17 +251,18 @@ static const struct module *find_kind(const char *type)
 static int read_file(const struct module *kind, const char *folder, struct sentence_settings *s,
                      struct error *e)
 {
+    const char *file = kind->file ? kind->file : sentence_encoder_file(folder);
     json_t *config = NULL;
     if (kind->required)
-        config = json_read(folder, kind->file, e);
-    else if (json_read_optional(folder, kind->file, &config, e) < 0)
+        config = json_read(folder, file, e);
+    else if (json_read_optional(folder, file, &config, e) < 0)
         return -1;
     if (kind->required && !config)
         return -1;
     int r = kind->take(folder, config, s, e);
     json_decref(config);
     if (r < 0 && strncmp(e->text, folder, strlen(folder)) != 0)
-        error_prefix(e, "%s/%s", folder, kind->file);
+        error_prefix(e, "%s/%s", folder, file);
     return r;
 }
 

@@ -190,11 +190,43 @@ static void settings_beside_the_modules(void **state)
     sentence_finish(&s);
 }
 
+static const char *const old_names[] = {
+    "sentence_roberta_config.json",     "sentence_distilbert_config.json",
+    "sentence_camembert_config.json",   "sentence_albert_config.json",
+    "sentence_xlm-roberta_config.json", "sentence_xlnet_config.json",
+};
+
+/* The file's name in old folders, only where the present one is missing. */
+static void old_names_are_read(void **state)
+{
+    (void)state;
+    struct error e = {0};
+    model_write_or_remove("modules.json", NEW);
+    model_write_or_remove("1_Pooling/config.json", MEAN);
+    model_write_or_remove("config_sentence_transformers.json", NULL);
+    for (size_t k = 0; k < sizeof old_names / sizeof *old_names; k++) {
+        struct sentence_settings s = {0};
+        uint32_t length = 0;
+        model_write_or_remove("sentence_bert_config.json", NULL);
+        model_write_or_remove(old_names[k], "{\"max_seq_length\": 9, \"do_lower_case\": true}");
+        assert_int_equal(sentence_read_length(model_folder, &length, &e), 0);
+        assert_int_equal(length, 9);
+        assert_int_equal(sentence_read(model_folder, false, &s, &e), 0);
+        assert_true(s.lowercase);
+        sentence_finish(&s);
+        model_write_or_remove("sentence_bert_config.json", "{\"max_seq_length\": 4}");
+        assert_int_equal(sentence_read_length(model_folder, &length, &e), 0);
+        assert_int_equal(length, 4);
+        model_write_or_remove(old_names[k], NULL);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(sentences_are_pooled_as_said),
         cmocka_unit_test(settings_beside_the_modules),
+        cmocka_unit_test(old_names_are_read),
     };
     return cmocka_run_group_tests(tests, model_begin, model_end);
 }
