@@ -207,6 +207,30 @@ class AppliedTest(Functions):
             results.append(theirs)
 
 
+class AutocastTest(Functions):
+    def test_rotary_products(self):
+        """Under autocast they make queries and keys float32, beside values of bfloat16."""
+        import torch
+        models = pair("Llama", **GROUPED)
+        with torch.autocast("cpu", dtype=torch.bfloat16), torch.no_grad():
+            theirs, ours, compiled = (m(input_ids=tokens(), use_cache=False)[0] for m in (*models, self.compiled(models[1])))
+        self.assertEqual(ours.dtype, theirs.dtype)
+        self.assertLess(error(ours, theirs), 1e-2)
+        self.assertTrue(torch.equal(compiled, ours))
+        with torch.autocast("cpu", dtype=torch.bfloat16):
+            self.same(models, most=2e-2)
+
+    def test_dtypes_that_differ(self):
+        import torch
+        from maskc.transformers_attention import attention_forward
+        q, half = torch.zeros(1, 2, 8, 16), torch.zeros(1, 2, 8, 16, dtype=torch.bfloat16)
+        for wrong in ((q, q, half), (q, half, q), (half, q, q)):
+            self.refused("torch.bfloat16", attention_forward, torch.nn.Module(), *wrong, None)
+        with torch.autocast("cpu", dtype=torch.bfloat16):
+            self.refused("torch.float64", attention_forward, torch.nn.Module(), q.double(), q, q, None)
+            self.refused("value torch.float64", attention_forward, torch.nn.Module(), q, q, q.double(), None)
+
+
 class BiasTest(Functions):
     def test_size_under_compile(self):
         """T5's position bias has the size of the batch's power of two, not of thousands of positions."""

@@ -79,6 +79,20 @@ def override_of(module):
     return None
 
 
+def autocast(*tensors):
+    """The tensors as torch's own attention sees them: under autocast in its dtype, except float64."""
+    kind = tensors[0].device.type
+    if kind in ("cpu", "cuda") and torch.is_autocast_enabled(kind):
+        want = torch.get_autocast_dtype(kind)
+        tensors = [t.to(want) if t.is_floating_point() and t.dtype != torch.float64 else t for t in tensors]
+    query, key, value = (t.dtype for t in tensors)
+    if query not in DTYPES:
+        raise Error(2, f"{PREFIX}{query}; float32, bfloat16 or float16 is expected")
+    if key != query or value != query:
+        raise Error(2, f"{PREFIX}query is {query}, key {key}, value {value}; one dtype is expected")
+    return tensors
+
+
 def to_16(d):
     return max(16, (d + 7) // 8 * 8)
 
@@ -89,8 +103,7 @@ def attention_forward(module, query, key, value, attention_mask, dropout=0.0, sc
     check_named(module, named)
     if query.shape[2] != key.shape[2]:
         raise Error(3, f"{PREFIX}{query.shape[2]} queries and {key.shape[2]} keys; cross-attention and caches are not supported yet")
-    if query.dtype not in DTYPES:
-        raise Error(2, f"{PREFIX}{query.dtype}; float32, bfloat16 or float16 is expected")
+    query, key, value = autocast(query, key, value)
     d = query.shape[-1]
     scaling = d ** -0.5 if scaling is None else scaling
     if to_16(d) != d:
