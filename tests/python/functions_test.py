@@ -241,14 +241,51 @@ class BiasTest(Functions):
         model = transformers.T5EncoderModel._from_config(config, attn_implementation="maskc").eval()
         sizes, padded_bias = [], transformers_attention.padded_bias
 
-        def recorded(bias, n):
+        def recorded(bias, n, starts):
             sizes.append(n)
-            return padded_bias(bias, n)
+            return padded_bias(bias, n, starts)
 
         with mock.patch.object(transformers_attention, "padded_bias", recorded), torch.no_grad():
             compiled = self.compiled(model)
             self.assertLess((compiled(input_ids=tokens())[0] - model(input_ids=tokens())[0]).abs().max().item(), 1e-5)
         self.assertEqual(sizes, [64, 64])
+
+    def padded(self, starts, bias, compiled=False):
+        """[output of the tokens, gradients of query and bias] of sequences that begin at `starts`, ours and by the definition."""
+        import torch
+        from maskc.transformers_attention import attention_forward
+        from maskc.transformers_interface import Mask
+        torch.manual_seed(5)
+        starts, results = torch.tensor(starts, dtype=torch.int32), []
+        tensors = torch.randn(3, len(starts), 2, 12, 16)
+        kept, mask = torch.arange(12) >= starts[:, None], Mask("dense", 12 - starts, starts, 64)
+
+        def ours(q, x):
+            return attention_forward(torch.nn.Module(), q, *tensors[1:], mask, position_bias=x)[0].transpose(1, 2)
+
+        def theirs(q, x):
+            scores = q @ tensors[1].transpose(2, 3) / 4 + x
+            return scores.masked_fill(~kept[:, None, None], -torch.inf).softmax(-1) @ tensors[2]
+
+        for attend in (self.compiled(ours) if compiled else ours, theirs):
+            q, x = tensors[0].clone().requires_grad_(), bias.clone().requires_grad_()
+            out = attend(q, x) * kept[:, None, :, None]
+            results += [out, *torch.autograd.grad(out.square().sum(), (q, x))]
+        return results
+
+    def test_left_padding(self):
+        """A bias of places on a page is shifted where all sequences begin alike, else refused; one of distances serves all."""
+        import torch
+        places, table = torch.randn(1, 2, 12, 12), torch.randn(1, 2, 23)
+        at = torch.arange(12)
+        for starts, bias in (([5], places), ([3, 3], places), ([3, 0], table[..., at[:, None] - at + 11])):
+            for compiled in (False, True):
+                out, dq, dx, *theirs = self.padded(starts, bias, compiled)
+                if starts == [3, 0]:  # a table's gradient
+                    dx, theirs[2] = (sum(g.diagonal(k, 2, 3).sum() * k for k in range(-11, 12)) for g in (dx, theirs[2]))
+                for a, b in zip((out, dq, dx), theirs):
+                    self.assertLess(error(a, b), 1e-5, starts)
+        self.refused("left padding of different lengths", self.padded, [3, 0], places)
 
 
 if __name__ == "__main__":

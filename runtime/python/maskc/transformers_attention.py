@@ -7,7 +7,7 @@ import torch.nn.functional as F
 from . import torch_op
 from ._library import Error
 from .transformers_functions import PREFIX
-from .transformers_interface import Mask, kernel_length, mask_interface
+from .transformers_interface import Mask, kernel_length, mask_interface, require
 from .transformers_kernels import DTYPES, chosen_kernel
 
 NAME = "maskc"
@@ -42,10 +42,22 @@ def model_mask(module, attention_mask, is_causal, named, n):
     return Mask("causal" if causal else "dense", None, None, kernel_length(getattr(module, "config", None), n))
 
 
-def padded_bias(bias, n):
+def bias_from(starts, bias):
+    """The bias [1, H, N, N] that sequences see from their first tokens on. Kernels read one for all sequences, from its own corner."""
+    same = (starts == starts[:1]).all()
+    require(same | (bias[..., 1:, 1:] == bias[..., :-1, :-1]).all(), "left padding of different lengths with a position bias that is no "
+            "function of the distance is not supported: pad on the right")
+    n = bias.shape[-1]
+    rows = (torch.arange(n, device=bias.device) + same * starts[:1].sum()) % n
+    return bias.index_select(-2, rows).index_select(-1, rows)
+
+
+def padded_bias(bias, n, starts=None):
     """float32 [H, n, n] of a model's [1, H, N, N]."""
     if bias.shape[0] != 1:
         raise Error(2, f"{PREFIX}a position bias of shape {list(bias.shape)}; one for all sequences is expected")
+    if starts is not None:
+        bias = bias_from(starts, bias)
     more = n - bias.shape[-1]
     return F.pad(bias[0].float(), (0, more, 0, more)).contiguous()
 
@@ -116,7 +128,7 @@ def attention_forward(module, query, key, value, attention_mask, dropout=0.0, sc
     if times > 1:
         key, value = (repeat_heads(t, times) for t in (key, value))
     if position_bias is not None:
-        position_bias = padded_bias(position_bias, length)
+        position_bias = padded_bias(position_bias, length, mask.starts)
     try:
         out = run(mask, query, key, value, kernel, layer, dropout, scaling, position_bias)
     except RuntimeError as e:
