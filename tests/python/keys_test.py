@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Are fewer key than query heads, and other numbers of keys than of queries, what torch's scaled_dot_product_attention computes in
 float64, forward and every gradient, on random shapes, masks, strides and lengths; opcheck, torch.compile; what is wrong refused in one
-line?"""
+line? Are biases of all strides, lengths of all integer types, seeds and numbers accepted or refused alike, for tensors and arrays?"""
 import random
 import tempfile
 import warnings
@@ -171,6 +171,32 @@ class KeysTest(Case):
         self.assertEqual(error(torch.from_numpy(ours.copy()), theirs), 0)
         self.refused("v: shape", maskc.attention, q.numpy(), k.numpy(), v.numpy()[:, :, :7], kernel)
         self.refused("starts", maskc.attention, q.numpy(), k.numpy(), v.numpy(), kernel, starts=[0])
+
+
+@needs_torch
+class ArgumentsTest(Case):
+    @staticmethod
+    def tensors(batch=3):
+        import torch
+        torch.manual_seed(3)
+        return [torch.randn(batch, 2, 24, 16) for _ in range(3)]
+
+    def test_bias_of_any_strides(self):
+        """Equal to its contiguous copy, and so is the gradient."""
+        import torch
+        tensors = self.tensors()
+        for heads, shape, change in ((2, (24, 24, 2), lambda t: t.permute(2, 0, 1)), (2, (24, 24, 1), lambda t: t.permute(2, 0, 1).expand(2, 24, 24)),
+                                     (2, (2, 24, 24), lambda t: t.mT), (1, (4, 24, 24), lambda t: t[1::2][:1])):
+            kernel, table = maskc.compile("dense", n=24, heads=heads, head_dim=16, bias="add"), torch.randn(shape, requires_grad=True)
+
+            def attend(bias):
+                return maskc.attention(*(t[:, :heads] for t in tensors), kernel, bias=bias)  # pylint: disable=cell-var-from-loop
+            theirs = attend(change(table).clone(memory_format=torch.contiguous_format))
+            wanted = torch.autograd.grad(theirs.square().sum(), table)[0]
+            for call in (attend, torch.compile(attend, backend="aot_eager", fullgraph=True)):
+                out = call(change(table))
+                self.assertTrue(torch.equal(out, theirs))
+                self.assertLess(error(torch.autograd.grad(out.square().sum(), table)[0], wanted), 1e-6)
 
 
 if __name__ == "__main__":

@@ -362,7 +362,7 @@ const float *bias_of(const Call &c, const Optional &bias)
     REFUSE_UNLESS(v.dtype == aoti_torch_dtype_float32() && v.dim == 3 && v.sizes[0] == i.heads && v.sizes[1] == n && v.sizes[2] == n,
                   "bias: shape " + shape_text(v) + "; float32 [" + std::to_string(i.heads) + ", " + std::to_string(n) + ", " +
                       std::to_string(n) + "] is expected");
-    REFUSE_UNLESS(v.strides[2] == 1 && v.strides[1] == n && v.strides[0] == n * n, "bias: not contiguous");
+    REFUSE_UNLESS((n < 2 || (v.strides[2] == 1 && v.strides[1] == n)) && (v.sizes[0] < 2 || v.strides[0] == n * n), "bias: not contiguous");
     check_device(c, v, "bias");
     return static_cast<const float *>(v.data);
 }

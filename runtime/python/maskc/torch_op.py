@@ -241,6 +241,8 @@ def attention(q, k, v, kernel, layer=0, lengths=None, starts=None, offsets=None,
     else:
         seed = None
     try:
+        if bias is not None:
+            bias = bias.contiguous()
         if starts is not None:
             if offsets is not None:
                 raise Error(2, "starts and offsets exclude each other")
