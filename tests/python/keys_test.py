@@ -198,6 +198,25 @@ class ArgumentsTest(Case):
                 self.assertTrue(torch.equal(out, theirs))
                 self.assertLess(error(torch.autograd.grad(out.square().sum(), table)[0], wanted), 1e-6)
 
+    @cpu_only("arrays of numpy are on the CPU, and the host cannot read lengths elsewhere")
+    def test_as_with_arrays(self):
+        """Tensors and arrays of numpy are accepted, and refused, with the same numbers."""
+        import numpy
+        import torch
+        tensors, keys = self.tensors(), self.tensors()
+        kernel = maskc.compile("dense", n=24, heads=2, head_dim=16)
+        wide = maskc.compile("causal", n=24, heads=2, head_dim=16, kv_length=40, align="end")
+        keys[1:] = torch.randn(2, 3, 2, 40, 16)
+        for change in (lambda t: t, lambda t: t.numpy()):
+            a = [change(t) for t in tensors]
+            self.refused("lengths", maskc.attention, *a, kernel, lengths=numpy.array([2 ** 63 + 5, 1, 2], numpy.uint64))
+            self.refused("bool [3]; integers [", maskc.attention, *a, kernel, lengths=change(torch.tensor([True] * 3)))
+            self.refused("are expected", maskc.attention, *map(change, keys), wide, lengths=[[5, 6, 7], [9, 9, 9]])
+            theirs = maskc.attention(*a, kernel, lengths=[3, 24, 0])
+            for name in ("uint8", "int8", "uint16", "int16", "uint32", "int32", "uint64", "int64"):
+                out = maskc.attention(*a, kernel, lengths=change(torch.tensor([3, 24, 0]).to(getattr(torch, name))))
+                self.assertTrue((out == theirs).all(), name)
+
 
 if __name__ == "__main__":
     warnings.simplefilter("ignore")

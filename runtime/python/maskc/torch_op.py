@@ -12,7 +12,7 @@ from .kernel import Kernel
 from .torch_autograd import BELOW_AUTOGRAD, attend_traced, backward_op, differentiable, forward_op, raise_plain, refuse_vmap  # noqa: F401
 from .torch_numbers import BY_NUMBER, number, retain
 
-COUNTS = (torch.int32, torch.int64)
+COUNTS = (torch.uint8, torch.int8, torch.uint16, torch.int16, torch.uint32, torch.int32, torch.uint64, torch.int64)
 MOST_SEED = 2 ** 63 - 1
 MOST_COUNT = 2 ** 31 - 1
 
@@ -89,10 +89,10 @@ def counts(values, name, device):
             raise TypeError(f"{name}: {type(values).__name__}; a tensor or a list of whole numbers is expected") from None
     if values.layout is not torch.strided or values.is_nested:
         check_dense(name, values)
-    if values.dtype not in COUNTS:
-        raise Error(2, f"{name}: {values.dtype}; int32 or int64 is expected")
-    if values.dtype == torch.int64:
-        values = values.clamp(-1, MOST_COUNT).to(torch.int32)
+    if values.dtype not in COUNTS or values.dim() != 1:
+        raise Error(2, f"{name}: {values.dtype} {list(values.shape)}; integers [{'B + 1' if name == 'offsets' else 'B'}] are expected")
+    if values.dtype != torch.int32:
+        values = values.to(torch.int64).clamp(-1, MOST_COUNT).to(torch.int32)  # uint64 beyond int64 becomes negative
     return values.contiguous()
 
 
