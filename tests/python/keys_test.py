@@ -198,6 +198,12 @@ class ArgumentsTest(Case):
                 self.assertTrue(torch.equal(out, theirs))
                 self.assertLess(error(torch.autograd.grad(out.square().sum(), table)[0], wanted), 1e-6)
 
+    def test_tensors_that_are_refused(self):
+        import torch
+        q, k, v = self.tensors()
+        kernel = maskc.compile("dense", n=24, heads=2, head_dim=16, dropout=True)
+        self.refused("dropout_p: Tensor; a number", maskc.attention, q, k, v, kernel, dropout_p=torch.tensor(.3, requires_grad=True), kind=TypeError)
+
     @cpu_only("arrays of numpy are on the CPU, and the host cannot read lengths elsewhere")
     def test_as_with_arrays(self):
         """Tensors and arrays of numpy are accepted, and refused, with the same numbers."""

@@ -121,6 +121,8 @@ def seed_tensor(seed):
 
 def real(name, value):
     """A number; a tensor's gradient would be lost."""
+    if isinstance(value, (float, int)):  # found faster
+        return value
     if isinstance(value, torch.Tensor) or not isinstance(value, (numbers.Real, torch.SymFloat, torch.SymInt)):
         raise TypeError(f"{name}: {type(value).__name__}; a number is expected")
     return value
@@ -236,7 +238,7 @@ def attention(q, k, v, kernel, layer=0, lengths=None, starts=None, offsets=None,
         offsets = counts(offsets, "offsets", q.device)
     if bias is not None and bias.dtype != torch.float32:
         bias = cast_bias(bias)
-    if dropout_p:
+    if real("dropout_p", dropout_p):
         seed = seed_tensor(seed)
     else:
         seed = None
