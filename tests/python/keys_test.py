@@ -202,7 +202,11 @@ class ArgumentsTest(Case):
         import torch
         q, k, v = self.tensors()
         kernel = maskc.compile("dense", n=24, heads=2, head_dim=16, dropout=True)
+        nested = torch.nested.nested_tensor([q[0], q[1]])
         self.refused("dropout_p: Tensor; a number", maskc.attention, q, k, v, kernel, dropout_p=torch.tensor(.3, requires_grad=True), kind=TypeError)
+        self.refused("q: a sparse_coo tensor; a dense one", maskc.attention, q.to_sparse(), k, v, kernel)
+        self.refused("k: a nested tensor; a dense one", maskc.attention, q, nested, v, kernel)
+        self.refused("q: a nested tensor; a dense one", maskc.attention, nested, nested, nested, kernel)
 
     @cpu_only("arrays of numpy are on the CPU, and the host cannot read lengths elsewhere")
     def test_as_with_arrays(self):
@@ -215,6 +219,9 @@ class ArgumentsTest(Case):
         keys[1:] = torch.randn(2, 3, 2, 40, 16)
         for change in (lambda t: t, lambda t: t.numpy()):
             a = [change(t) for t in tensors]
+            for seed in (-3, 2 ** 64):
+                self.refused("seed", maskc.attention, *a, kernel, seed=seed)
+            self.refused("seed", maskc.attention, *a, kernel, seed=1.5, kind=(maskc.Error, TypeError))
             self.refused("lengths", maskc.attention, *a, kernel, lengths=numpy.array([2 ** 63 + 5, 1, 2], numpy.uint64))
             self.refused("bool [3]; integers [", maskc.attention, *a, kernel, lengths=change(torch.tensor([True] * 3)))
             self.refused("are expected", maskc.attention, *map(change, keys), wide, lengths=[[5, 6, 7], [9, 9, 9]])

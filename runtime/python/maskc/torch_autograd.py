@@ -17,7 +17,7 @@ def raise_plain(e):
     if at >= 0 and text[at + 7:at + 10] == "]: ":
         raise Error(int(text[at + 6]), text[at + 10:].split("\n")[0]) from None
     if isinstance(e, NotImplementedError) or text.startswith("Multiple dispatch failed"):  # the dispatcher's
-        raise TypeError(f"a tensor of a kind that is not supported; dense tensors of the CPU or a GPU are expected: {text.splitlines()[0]}") from None
+        raise TypeError(f"a tensor of a kind that is not supported; dense tensors of the CPU or a GPU are expected: {text.splitlines()[0].split('. ')[0]}") from None
     if text.startswith("maskc::"):  # the dispatcher's: an argument of another kind
         raise TypeError(text.split("\n")[0].replace("maskc::forward()", "maskc.attention:")) from None
 

@@ -101,19 +101,24 @@ def is_capturing():
     return torch.cuda.is_initialized() and torch.cuda.is_current_stream_capturing()
 
 
+def check_seed(seed):
+    if isinstance(seed, torch.Tensor):
+        if seed.dtype != torch.int64 or seed.dim() != 0:
+            raise Error(2, f"seed: {seed.dtype} {list(seed.shape)}; a whole number or an int64 scalar is expected")
+        check_dense("seed", seed)
+    elif not hasattr(seed, "__index__") or not 0 <= seed < 2 ** 64:
+        raise Error(2, f"seed: {seed!r} is not a whole number in 0 <= seed < 2^64")
+
+
 def seed_tensor(seed):
     """An int64 scalar: the number given, or one from torch's generator."""
     if seed is None:
         if not torch.compiler.is_compiling() and is_capturing():
             raise Error(2, "dropout_p: while a CUDA graph is captured a seed is expected, as every replay drops the same entries")
         return torch.randint(MOST_SEED, (), dtype=torch.int64, device="cpu")
+    check_seed(seed)
     if isinstance(seed, torch.Tensor):
-        if seed.dtype != torch.int64 or seed.dim() != 0:
-            raise Error(2, f"seed: {seed.dtype} {list(seed.shape)}; a whole number or an int64 scalar is expected")
-        check_dense("seed", seed)
         return seed.cpu()
-    if not hasattr(seed, "__index__") or not 0 <= seed < 2 ** 64:
-        raise Error(2, f"seed: {seed!r} is not a whole number in 0 <= seed < 2^64")
     if not isinstance(seed, (int, torch.SymInt)):
         seed = seed.__index__()
     return torch.tensor(seed - 2 ** 64 if seed > MOST_SEED else seed, dtype=torch.int64, device="cpu")
@@ -126,6 +131,12 @@ def real(name, value):
     if isinstance(value, torch.Tensor) or not isinstance(value, (numbers.Real, torch.SymFloat, torch.SymInt)):
         raise TypeError(f"{name}: {type(value).__name__}; a number is expected")
     return value
+
+
+def check_dense_all(q, k, v, bias):
+    for name, t in (("q", q), ("k", k), ("v", v), ("bias", bias)):
+        if t is not None:
+            check_dense(name, t, meta=True)
 
 
 def rows_from(starts, length, sign):
@@ -187,6 +198,7 @@ def attend_moved(starts, q, k, v, kernel, layer, lengths, dropout_p, seed, scale
 
 def attend_ordered(q, k, v, kernel, bias, **others):
     """attention() of a kernel in another order: of tensors brought to that order, and the outputs back."""
+    check_dense_all(q, k, v, bias)
     for name, t in zip("qkv", (q, k, v)):
         if t.dim() != 4:
             raise Error(2, f"{name}: shape {list(t.shape)}, [B, H, N, D] is expected")
@@ -240,7 +252,8 @@ def attention(q, k, v, kernel, layer=0, lengths=None, starts=None, offsets=None,
         bias = cast_bias(bias)
     if real("dropout_p", dropout_p):
         seed = seed_tensor(seed)
-    else:
+    elif seed is not None:
+        check_seed(seed)
         seed = None
     try:
         if bias is not None:
@@ -253,6 +266,7 @@ def attention(q, k, v, kernel, layer=0, lengths=None, starts=None, offsets=None,
         else:
             out, lse = attend(q, k, v, kernel, layer, lengths, None, offsets, dropout_p, seed, scale, bias, return_lse)
     except (RuntimeError, TypeError) as e:
+        check_dense_all(q, k, v, bias)
         raise_plain(e)
         raise
     return (out, lse) if return_lse else out
