@@ -251,6 +251,12 @@ static void masked_words_and_next_sentences(void **state)
     struct outcome o = shell_must("printf 'ab [MASK] b\\n' | ", "fill-mask named");
     assert_string_equal(o.err, "maskbert: no line has a <mask>: nothing to fill\n");
     outcome_finish(&o);
+    o = shell_must("printf 'b b [MASK]\\nb [MASK] b\\n' | ", "fill-mask made --max-length 4");
+    assert_non_null(strstr(o.err, "maskbert: the cut removed 1 of 2 [MASK]\n"));
+    outcome_finish(&o);
+    o = shell_must("printf 'b b [MASK]\\n' | ", "fill-mask made --max-length 4");
+    assert_non_null(strstr(o.err, "the cut removed 1 of 1 [MASK]: nothing to fill\n"));
+    outcome_finish(&o);
 }
 
 /* The same words on a device; where there is none, one line says so. */

@@ -39,6 +39,44 @@ static void print_text(const struct session *s, const struct task_gaps *g)
     text_finish(&buffer);
 }
 
+static uint32_t count_masks(const struct tokenizer *t, const uint32_t *token_ids,
+                            uint32_t count)
+{
+    uint32_t masks = 0;
+    for (uint32_t k = 0; k < count; k++)
+        masks += token_ids[k] == t->mask;
+    return masks;
+}
+
+/* Number of [MASK] that the cut removed. */
+static uint32_t count_lost(const struct session *s)
+{
+    const struct tokenizer *t = s->engine->tokenizer;
+    struct tokens whole = {0};
+    uint32_t lost = 0;
+    for (uint32_t k = 0; k < s->batches.texts; k++) {
+        const struct sequence *kept = &s->batches.sequence[k];
+        if (!s->batches.is_cut[k])
+            continue;
+        tokenizer_encode(t, s->text[k].a, s->text[k].b, 0, &whole);
+        lost += count_masks(t, whole.token_ids, whole.count) -
+                count_masks(t, kept->token_ids, kept->count);
+    }
+    tokens_finish(&whole);
+    return lost;
+}
+
+static void tell_missing(const struct session *s, uint32_t gaps)
+{
+    const char *mask = s->engine->tokenizer->vocabulary.token[s->engine->tokenizer->mask];
+    const uint32_t lost = count_lost(s);
+    if (lost)
+        fprintf(stderr, "maskbert: the cut removed %u of %u %s%s\n", lost, gaps + lost, mask,
+                gaps ? "" : ": nothing to fill");
+    else if (!gaps)
+        fprintf(stderr, "maskbert: no line has a %s: nothing to fill\n", mask);
+}
+
 static int fill_mask(const struct options *o, struct session *s, struct error *e)
 {
     struct task_gaps gaps = {0};
@@ -47,11 +85,7 @@ static int fill_mask(const struct options *o, struct session *s, struct error *e
     const struct task_runner runner = session_runner(s);
     if (task_fill(&runner, &s->batches, o->top ? o->top : TOP, &gaps, e) < 0)
         return -1;
-    if (!gaps.gaps) {
-        const struct tokenizer *t = s->engine->tokenizer;
-        fprintf(stderr, "maskbert: no line has a %s: nothing to fill\n",
-                t->vocabulary.token[t->mask]);
-    }
+    tell_missing(s, gaps.gaps);
     if (o->json)
         print_json(s, &gaps);
     else
