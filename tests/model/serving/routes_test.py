@@ -179,6 +179,18 @@ def check_ranking(c, server, maskbert, model):
         c.that(code == status and (code == 200 or isinstance(answer["error"], str)), f"/rerank {str(body)[:50]}: {code} {str(answer)[:80]}, {status} expected")
 
 
+def check_pairs(c, server, maskbert, model):
+    """A tab makes a text a pair for /classify, as in a line of the command."""
+    lines = ["the river\tstone light", "the river stone light", "a\tb\tc", "the\t", "\tof"]
+    said = [json.loads(line)["values"] for line in run(maskbert, "classify", model, "--json", stdin="".join(f"{t}\n" for t in lines)).splitlines()]
+    c.that(abs(said[0][0] - said[1][0]) > 1e-4, f"a pair is not its texts in one: {said[:2]}")
+    for value, expected in ((lines, said), (lines[0], said[:1])):
+        code, answer = server.post("/classify", {"inputs": value})
+        c.that(code == 200, f"/classify: {code} {str(answer)[:80]}")
+        for ours, theirs in zip(answer, expected, strict=True):
+            c.near(ours["values"], theirs, f"/classify {str(value)[:40]}")
+
+
 # ---- output that is not finite ----
 
 def check_not_finite(c, server, path, key, word):
@@ -236,7 +248,11 @@ def main():
             check_mixed(c, server)
         c.that(with_server(maskbert, model, folder / "log", embeddings, "--batch-tokens", "128") == 0, "the server ended with an error")
         cross = make_cross_encoder(model, folder / "cross")
-        c.that(with_server(maskbert, cross, folder / "log2", lambda server: check_ranking(c, server, maskbert, cross)) == 0, "the second server ended with an error")
+
+        def pairs(server):
+            check_ranking(c, server, maskbert, cross)
+            check_pairs(c, server, maskbert, cross)
+        c.that(with_server(maskbert, cross, folder / "log2", pairs) == 0, "the second server ended with an error")
         check_overflow(c, maskbert, model, cross, folder)
     for fail in c.fails:
         print(fail)

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "tools/maskbert/serve/body.h"
 #include "masks/base/memory.h"
+#include "tools/maskbert/input.h"
 #include <stddef.h>
 #include <string.h>
 
@@ -40,6 +41,17 @@ static bool read_texts(const struct serving *s, struct request *r, const struct 
         }
         r->text[r->texts++].a = part_of(one);
     }
+    return true;
+}
+
+/* The same, where a tab makes a text a pair, as in the lines of the commands. */
+static bool read_lines(const struct serving *s, struct request *r, const struct body_key *key,
+                       json_t *value)
+{
+    if (!read_texts(s, r, key, value))
+        return false;
+    for (uint32_t k = 0; k < r->texts; k++)
+        input_parts(r->text[k].a, &r->text[k].a, &r->text[k].b);
     return true;
 }
 
@@ -225,7 +237,7 @@ static bool skip_text(const struct serving *s, struct request *r, const struct b
 
 /* clang-format off */
 const struct body_key body_of_texts[] = {
-    {"inputs",   read_texts, 0,                true},
+    {"inputs",   read_lines, 0,                true},
     {"truncate", read_flag,  OPTION(truncate), false},
     {0},
 };

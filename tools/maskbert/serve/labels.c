@@ -36,17 +36,25 @@ const char *words_missing(const struct serving *s)
     return s->engine->parts & PART_MLM ? NULL : "the model has no masked-word head";
 }
 
+static size_t count_masks(struct text_part part, const char *mask)
+{
+    const char *at = part.bytes, *end = at + part.size;
+    size_t masks = 0, size = strlen(mask);
+    while (at && (at = memmem(at, (size_t)(end - at), mask, size))) {
+        masks++;
+        at += size;
+    }
+    return masks;
+}
+
 /* Upper bound of the reply's bytes: each [MASK] gets up to s->top words. */
 size_t words_bytes(const struct serving *s, const struct request *r)
 {
+    const struct tokenizer *t = s->engine->tokenizer;
+    const char *mask = t->mask < 0 ? "[MASK]" : t->vocabulary.token[t->mask];
     size_t masks = 0;
-    for (uint32_t k = 0; k < r->texts; k++) {
-        const char *at = r->text[k].a.bytes, *end = at + r->text[k].a.size;
-        while ((at = memmem(at, (size_t)(end - at), "[MASK]", 6))) {
-            masks++;
-            at += 6;
-        }
-    }
+    for (uint32_t k = 0; k < r->texts; k++)
+        masks += count_masks(r->text[k].a, mask) + count_masks(r->text[k].b, mask);
     return masks * (s->top * (size_t)320 + 512) + r->texts * (size_t)32;
 }
 
@@ -73,8 +81,9 @@ const char *labels_missing(const struct serving *s)
     enum task_kind kind = task_kind(&s->engine->config);
     if (!(s->engine->parts & PART_CLASSIFIER))
         return "the model has no classifier";
-    return kind == TASK_CHOICE || kind == TASK_NEXT ? "the model classifies pairs of texts"
-                                                    : NULL;
+    return kind == TASK_CHOICE || kind == TASK_NEXT
+               ? "next sentences and multiple choice are not served; use maskbert classify"
+               : NULL;
 }
 
 size_t labels_bytes(const struct serving *s, const struct request *r)
