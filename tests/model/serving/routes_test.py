@@ -191,6 +191,23 @@ def check_pairs(c, server, maskbert, model):
             c.near(ours["values"], theirs, f"/classify {str(value)[:40]}")
 
 
+# ---- names in refusals ----
+
+def check_names(c, server):
+    """Refusals quote the beginning of a name in whole characters, and replace bytes that are not UTF-8."""
+    name = "a" + "\u00e9" * 100
+    for path, key in (("/v1/embeddings", "input"), ("/embed", "inputs")):
+        code, answer = server.post(path, {key: "a", name: 1})
+        said = answer["error"]["message"] if path.startswith("/v1/") else answer["error"]
+        c.that(code == 400 and said.startswith(f"'{name[:32]}': only {key}"), f"{path}: {code} {str(answer)[:120]}")
+        c.that(not path.startswith("/v1/") or answer["error"]["param"] == name, f"{path}: {str(answer)[:120]}")
+    for path, quoted in (("/%ff%fe", "/\ufffd\ufffd"), ("/v1/x" + "%c3%a9" * 40, "/v1/x" + "\u00e9" * 29)):
+        code, content = server.ask("GET", path)
+        error = json.loads(content)["error"]
+        said = error["message"] if path.startswith("/v1/") else error
+        c.that(code == 404 and said.startswith(f"'{quoted}': /embed, "), f"{path}: {code} {content}")
+
+
 # ---- output that is not finite ----
 
 def check_not_finite(c, server, path, key, word):
@@ -246,6 +263,7 @@ def main():
             check_embeddings(c, server, ids)
             check_refusals(c, server)
             check_mixed(c, server)
+            check_names(c, server)
         c.that(with_server(maskbert, model, folder / "log", embeddings, "--batch-tokens", "128") == 0, "the server ended with an error")
         cross = make_cross_encoder(model, folder / "cross")
 

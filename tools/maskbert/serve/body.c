@@ -288,7 +288,8 @@ static void refuse_key(struct request *r, const char *name)
                  : key[1].name         ? ", "
                                        : " and ",
                  key->name);
-    request_refuse(r, 400, "'%.64s': only %s are expected", name, text_get(&list));
+    request_refuse(r, 400, "'%.*s': only %s are expected", request_quoted(name), name,
+                   text_get(&list));
     text_finish(&list);
 }
 

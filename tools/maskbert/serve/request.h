@@ -66,6 +66,8 @@ struct request {
 
 double seconds_now(void);
 
+/* Bytes of a name that a refusal quotes: its beginning, in whole characters. */
+int request_quoted(const char *name);
 /* The reply {"error": "..."}; on the paths of OpenAI {"error": {"message": "...", ..}}. */
 __attribute__((format(printf, 3, 4))) void request_refuse(struct request *r, unsigned status,
                                                           const char *format, ...);

@@ -184,7 +184,8 @@ static void refuse_path(struct request *r, const char *path)
     struct text list = {0};
     for (const struct route *k = routes; k->path; k++)
         text_add(&list, "%s%s", k == routes ? "" : k[1].path ? ", " : " or ", k->path);
-    request_refuse(r, 404, "'%.64s': %s is expected", path, text_get(&list));
+    request_refuse(r, 404, "'%.*s': %s is expected", request_quoted(path), path,
+                   text_get(&list));
     text_finish(&list);
 }
 
@@ -198,7 +199,7 @@ static bool check_headers(struct request *r, const char *path, const char *metho
     if (!r->route)
         refuse_path(r, path);
     else if (!takes(r->route, method))
-        request_refuse(r, 405, "%s %s: %s is expected", method, path, r->route->method);
+        request_refuse(r, 405, "%.20s %s: %s is expected", method, path, r->route->method);
     else if (missing)
         request_refuse(r, 404, "%s: %s", path, missing);
     else if (too_long)
