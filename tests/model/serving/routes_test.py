@@ -3,8 +3,10 @@
 """routes_test.py MASKBERT: what OpenAI's, Cohere's and Jina's clients send to maskbert serve, and what they get.
 
 /v1/embeddings is compared with /embed, in floats and base64, with ids and dimensions; /rerank with the scores of `maskbert classify`
-on a cross-encoder; errors with their documented form; a text whose output is not finite fails alone. Closes with cmocka's lines."""
+on a cross-encoder; errors with their documented form; a text whose output is not finite fails alone;
+a request during the shutdown. Closes with cmocka's lines."""
 import base64
+import http.client
 import json
 import math
 import pathlib
@@ -208,6 +210,55 @@ def check_names(c, server):
         c.that(code == 404 and said.startswith(f"'{quoted}': /embed, "), f"{path}: {code} {content}")
 
 
+# ---- the end ----
+
+def refused_at_end(server, requests):
+    """Status, header and reply of a request to a server that was told to end and still has this much work; None: it had ended."""
+    def work():
+        try:
+            server.post("/embed", {"inputs": texts_of(256, 100)})
+        except (OSError, http.client.HTTPException):
+            pass  # it came too late
+    clients = [threading.Thread(target=work) for _ in range(requests)]
+    for client in clients:
+        client.start()
+    while server.metric("maskbert_waiting") < 2 and any(client.is_alive() for client in clients):
+        pass
+    watch, late = (http.client.HTTPConnection("127.0.0.1", server.port, timeout=60) for _ in range(2))
+    try:
+        for connection in (watch, late):
+            connection.request("GET", "/health")
+            connection.getresponse().read()
+        server.process.terminate()
+        closes = None
+        while closes != "close":
+            watch.request("GET", "/health")
+            reply = watch.getresponse()
+            reply.read()
+            closes = reply.headers["Connection"]
+        late.request("POST", "/embed", '{"inputs": "a"}')
+        reply = late.getresponse()
+        return reply.status, reply.headers["Connection"], json.loads(reply.read())
+    except (OSError, http.client.HTTPException):
+        return None
+    finally:
+        for client in clients:
+            client.join()
+
+
+def check_end(c, maskbert, model, folder):
+    """A request in the time of the last replies is refused with the reason, and its connection is closed."""
+    seen = None
+    for requests in (8, 64, 256):  # a fast machine needs more work
+        server = Server(maskbert, model, folder / "log4")
+        seen = refused_at_end(server, requests)
+        code = server.process.wait(timeout=60)
+        c.that(code == 0, f"the server ended with {code}")
+        if seen:
+            break
+    c.that(seen == (503, "close", {"error": "the server is ending"}), f"at the end: {seen}")
+
+
 # ---- output that is not finite ----
 
 def check_not_finite(c, server, path, key, word):
@@ -271,6 +322,7 @@ def main():
             check_ranking(c, server, maskbert, cross)
             check_pairs(c, server, maskbert, cross)
         c.that(with_server(maskbert, cross, folder / "log2", pairs) == 0, "the second server ended with an error")
+        check_end(c, maskbert, model, folder)
         check_overflow(c, maskbert, model, cross, folder)
     for fail in c.fails:
         print(fail)

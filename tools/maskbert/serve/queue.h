@@ -21,4 +21,5 @@ struct request *queue_take(struct queue *q);
 /* The oldest request for this path, or null: does not wait. */
 struct request *queue_take_alike(struct queue *q, const struct route *route);
 void queue_close(struct queue *q);
+bool queue_closed(struct queue *q);
 uint32_t queue_waiting(struct queue *q);

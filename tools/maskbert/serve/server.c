@@ -167,6 +167,8 @@ static enum MHD_Result send_reply(struct request *r)
         MHD_add_response_header(response, "Allow", r->route->method);
     if (r->status == 503)
         MHD_add_response_header(response, "Retry-After", "1");
+    if (queue_closed(&r->server->queue))
+        MHD_add_response_header(response, "Connection", "close");
     enum MHD_Result result = MHD_queue_response(r->connection, r->status, response);
     MHD_destroy_response(response);
     return result;
@@ -234,7 +236,10 @@ static enum MHD_Result body_is_whole(struct request *r)
     MHD_suspend_connection(r->connection);
     if (queue_put(&s->queue, r))
         return MHD_YES;
-    request_refuse(r, 503, "%d requests wait already; try again", QUEUE_LIMIT);
+    if (queue_closed(&s->queue))
+        request_refuse(r, 503, "the server is ending");
+    else
+        request_refuse(r, 503, "%d requests wait already; try again", QUEUE_LIMIT);
     MHD_resume_connection(r->connection);
     return MHD_YES;
 }
