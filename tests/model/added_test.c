@@ -177,6 +177,7 @@ static const struct {
     {"{\"bos_token\": \"<e>\"}", NULL, NULL, "8 9 8 9 6 16 4 7"},
     {"{\"added_tokens_decoder\": {\"18\": {\"content\": \"foo\"}}}", NULL, NULL, NULL},
     {"{\"truncation_side\": \"left\"}", NULL, NULL, NULL},
+    {"{\"split_special_tokens\": true}", NULL, NULL, NULL},
     {NULL, NULL, "{\"foo\": \"16\"}", NULL},
 };
 
