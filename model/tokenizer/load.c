@@ -252,7 +252,11 @@ struct tokenizer *tokenizer_load(const char *folder, enum tokenizer_compat compa
 {
     struct tokenizer *t = start();
     struct tokenizer_settings s = settings_default();
-    int r = read_tokens(t, &s, folder, e);
+    int r = read_extra(&s, folder, "tokenizer_config.json", settings_take_class, e);
+    if (r == 0)
+        r = read_extra(&s, folder, "config.json", settings_take_model, e);
+    if (r == 0)
+        r = read_tokens(t, &s, folder, e);
     if (r == 0)
         r = read_extra(&s, folder, "special_tokens_map.json", settings_take_special, e);
     if (r == 0)

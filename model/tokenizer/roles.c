@@ -58,7 +58,7 @@ static int take_post(struct tokenizer *t, struct tokenizer_settings *s, struct e
 /* RoBERTa's classes replace these settings of tokenizer.json. */
 static void take_roberta(struct tokenizer *t, const struct tokenizer_settings *s)
 {
-    if (!s->roberta || !t->bpe)
+    if (s->class != CLASS_ROBERTA || !t->bpe)
         return;
     if (s->prefix_space >= 0) {
         splitters_prefix(t->splitters, s->prefix_space);

@@ -54,7 +54,7 @@ void settings_roberta(struct tokenizer_settings *s)
 {
     settings_name_roberta(s);
     s->wordpiece = false;
-    s->roberta = true;
+    s->class = CLASS_ROBERTA;
     s->post.trims = true;
 }
 
@@ -103,6 +103,13 @@ static int take_normalizer(struct tokenizer_settings *s, const json_t *n, struct
         json_take_bool(n, "lowercase", &s->lowercase, e) < 0)
         return error_prefix(e, "normalizer");
     return settings_take_accents(s, n, e) < 0 ? error_prefix(e, "normalizer") : 0;
+}
+
+/* The defaults of BERT's classes, which replace the file's settings. */
+static void reset_normalizer(struct tokenizer_settings *s)
+{
+    s->lowercase = s->ideographs = true;
+    s->strip_given = false;
 }
 
 static int take_model(struct tokenizer_settings *s, const json_t *m, struct error *e)
@@ -185,8 +192,11 @@ static int take_post(struct tokenizer_settings *s, const json_t *p, struct error
 int settings_take_json(struct tokenizer_settings *s, const json_t *tokenizer, struct error *e)
 {
     const json_t *pre = json_object_get(tokenizer, "pre_tokenizer");
+    s->from_json = true;
     if (take_normalizer(s, json_object_get(tokenizer, "normalizer"), e) < 0)
         return -1;
+    if (s->class == CLASS_BERT || s->class == CLASS_MPNET)
+        reset_normalizer(s);
     if (strcmp(type_of(pre), "BertPreTokenizer"))
         return refuse(e, "pre_tokenizer", pre, "BertPreTokenizer");
     if (take_model(s, json_object_get(tokenizer, "model"), e) < 0)

@@ -10,6 +10,16 @@
 
 enum special_name { NAME_UNKNOWN, NAME_BEGIN, NAME_END, NAME_PAD, NAME_MASK, NAME_COUNT };
 
+/* Kinds of transformers' classes. */
+enum tokenizer_class {
+    CLASS_UNKNOWN, /* no file names one */
+    CLASS_FILE,    /* runs tokenizer.json as it is */
+    CLASS_BERT,    /* these replace parts of tokenizer.json by their own settings */
+    CLASS_MPNET,
+    CLASS_ROBERTA,
+    CLASS_OTHER,
+};
+
 /* A token with a role, such as mask_token or one of additional_special_tokens. */
 struct special_setting {
     char *text;
@@ -18,6 +28,8 @@ struct special_setting {
 };
 
 struct tokenizer_settings {
+    enum tokenizer_class class;
+    bool from_json; /* a tokenizer.json of WordPiece was read */
     bool wordpiece; /* false: the settings of BERT's normalizer are ignored */
     bool clean, ideographs, lowercase, strip_accents;
     bool strip_given; /* false: accents are stripped if letters are lowered */
@@ -27,7 +39,6 @@ struct tokenizer_settings {
     uint32_t n_extra, extra_capacity;
     char *prefix;     /* "##" */
     struct post post; /* if the file gives more than BERT's [CLS] A [SEP] B [SEP] */
-    bool roberta;     /* tokenizer_class is RoBERTa's: its config decides the two below */
     int prefix_space,
         trims;         /* add_prefix_space and trim_offsets of the config; -1: not given */
     json_t *decoder;   /* added_tokens_decoder of tokenizer_config.json, or null */
@@ -40,6 +51,12 @@ void settings_name_roberta(struct tokenizer_settings *s);
 /* Sets RoBERTa's settings that no file gives. */
 void settings_roberta(struct tokenizer_settings *s);
 void settings_finish(struct tokenizer_settings *s);
+
+/* The class in tokenizer_config.json, then that of config.json or of its model_type. */
+int settings_take_class(struct tokenizer_settings *s, const json_t *config, struct error *e);
+int settings_take_model(struct tokenizer_settings *s, const json_t *config, struct error *e);
+/* Refuses the class of a tokenizer_config.json that is not supported. */
+int settings_check_class(const json_t *config, struct error *e);
 
 /* Each function overwrites *s by the object's values and refuses unsupported ones by name. The first reads a
    tokenizer.json of WordPiece. */

@@ -4,39 +4,18 @@
 #include "model/tokenizer/settings.h"
 #include <string.h>
 
-/* Their fast tokenizers are what tokenizer.json says, but for RoBERTa's two settings. */
-static const char *const classes[] = {
-    "BertTokenizer",           "BertTokenizerFast",       "DistilBertTokenizer",
-    "DistilBertTokenizerFast", "MPNetTokenizer",          "MPNetTokenizerFast",
-    "RobertaTokenizer",        "RobertaTokenizerFast",    "XLMRobertaTokenizer",
-    "XLMRobertaTokenizerFast", "PreTrainedTokenizerFast", "TokenizersBackend",
-};
-
-static int check_class(struct tokenizer_settings *s, const json_t *config, struct error *e)
-{
-    const char *name = NULL;
-    if (json_take_text(config, "tokenizer_class", &name, e) < 0)
-        return -1;
-    s->roberta |= name && !strncmp(name, "RobertaTokenizer", sizeof "RobertaTokenizer" - 1);
-    for (size_t k = 0; name && k < sizeof classes / sizeof *classes; k++)
-        if (!strcmp(name, classes[k]))
-            return 0;
-    return !name ? 0
-                 : error_set(e, ERROR_INPUT,
-                             "tokenizer_class '%.60s' is not supported, BertTokenizer, "
-                             "RobertaTokenizer or XLMRobertaTokenizer is expected",
-                             name);
-}
-
-/* The settings of BERT's normalizer. */
+/* The settings of BERT's normalizer. Only classes of BERT's kind have them. */
 static int take_wordpiece(struct tokenizer_settings *s, const json_t *config, struct error *e)
 {
     bool basic = true;
-    if (json_take_bool(config, "do_lower_case", &s->lowercase, e) < 0 ||
-        json_take_bool(config, "tokenize_chinese_chars", &s->ideographs, e) < 0 ||
+    struct tokenizer_settings read = *s;
+    if (json_take_bool(config, "do_lower_case", &read.lowercase, e) < 0 ||
+        json_take_bool(config, "tokenize_chinese_chars", &read.ideographs, e) < 0 ||
         json_take_bool(config, "do_basic_tokenize", &basic, e) < 0 ||
-        settings_take_accents(s, config, e) < 0)
+        settings_take_accents(&read, config, e) < 0)
         return -1;
+    if (s->class != CLASS_FILE || !s->from_json)
+        *s = read;
     if (!basic)
         return error_set(e, ERROR_INPUT, "do_basic_tokenize false is not supported");
     if (json_array_size(json_object_get(config, "never_split")))
@@ -58,7 +37,8 @@ int settings_take_config(struct tokenizer_settings *s, const json_t *config, str
 {
     const char *side = "right";
     bool splits = false;
-    if (check_class(s, config, e) < 0 || (s->wordpiece && take_wordpiece(s, config, e) < 0) ||
+    if (settings_check_class(config, e) < 0 ||
+        (s->wordpiece && take_wordpiece(s, config, e) < 0) ||
         take_switch(config, "add_prefix_space", &s->prefix_space, e) < 0 ||
         take_switch(config, "trim_offsets", &s->trims, e) < 0 ||
         json_take_bool(config, "split_special_tokens", &splits, e) < 0 ||
