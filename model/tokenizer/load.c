@@ -164,11 +164,14 @@ static int parse_text(struct tokenizer *t, const char *bytes, size_t size, const
     return vocabulary_index(&t->vocabulary, "##", e);
 }
 
-static int read_text(struct tokenizer *t, const char *folder, struct error *e)
+static int read_text(struct tokenizer *t, struct tokenizer_settings *s, const char *folder,
+                     struct error *e)
 {
     struct file f;
     char *path = path_join(folder, "vocab.txt");
     int r = file_open(path, &f, e);
+    if (s->class == CLASS_MPNET)
+        settings_mpnet(s);
     if (r == 0) {
         r = parse_text(t, (const char *)f.bytes, f.size, path, e);
         file_close(&f);
@@ -227,7 +230,7 @@ static int read_tokens(struct tokenizer *t, struct tokenizer_settings *s, const 
     if (json_read_optional(folder, "tokenizer.json", &json, e) < 0)
         return -1;
     if (!json)
-        return path_exists(folder, "vocab.txt")          ? read_text(t, folder, e)
+        return path_exists(folder, "vocab.txt")          ? read_text(t, s, folder, e)
                : path_exists(folder, SENTENCEPIECE_FILE) ? read_sentencepiece(t, s, folder, e)
                                                          : read_merges(t, s, folder, e);
     int r = read_json(t, s, json, e);

@@ -42,7 +42,7 @@ static int take_post(struct tokenizer *t, struct tokenizer_settings *s, struct e
         if (must_find(t, s, NAME_BEGIN, &t->begin, e) < 0 ||
             must_find(t, s, NAME_END, &t->end, e) < 0)
             return -1;
-        post_build(t->post, t->begin, t->end, t->bpe != NULL);
+        post_build(t->post, t->begin, t->end, s->roberta_pairs);
     }
     if (post_largest(t->post) >= t->vocabulary.count)
         return error_set(e, ERROR_INPUT,

@@ -55,7 +55,17 @@ void settings_roberta(struct tokenizer_settings *s)
     settings_name_roberta(s);
     s->wordpiece = false;
     s->class = CLASS_ROBERTA;
+    s->roberta_pairs = true;
     s->post.trims = true;
+}
+
+void settings_mpnet(struct tokenizer_settings *s)
+{
+    settings_name_roberta(s);
+    replace(&s->special[NAME_UNKNOWN].text, "[UNK]");
+    s->special[NAME_MASK].flags.eats_left = true;
+    s->post.trims = true;
+    s->roberta_pairs = true;
 }
 
 void settings_finish(struct tokenizer_settings *s)

@@ -37,8 +37,9 @@ struct tokenizer_settings {
     struct special_setting special[NAME_COUNT]; /* "[UNK]" .. */
     struct special_setting *extra;
     uint32_t n_extra, extra_capacity;
-    char *prefix;     /* "##" */
-    struct post post; /* if the file gives more than BERT's [CLS] A [SEP] B [SEP] */
+    char *prefix;       /* "##" */
+    struct post post;   /* if the file gives more than BERT's [CLS] A [SEP] B [SEP] */
+    bool roberta_pairs; /* a post-processor that no file gives is RoBERTa's */
     int prefix_space,
         trims;         /* add_prefix_space and trim_offsets of the config; -1: not given */
     json_t *decoder;   /* added_tokens_decoder of tokenizer_config.json, or null */
@@ -50,6 +51,8 @@ struct tokenizer_settings settings_default(void);
 void settings_name_roberta(struct tokenizer_settings *s);
 /* Sets RoBERTa's settings that no file gives. */
 void settings_roberta(struct tokenizer_settings *s);
+/* Sets MPNet's names and post-processor, which no vocab.txt gives. */
+void settings_mpnet(struct tokenizer_settings *s);
 void settings_finish(struct tokenizer_settings *s);
 
 /* The class in tokenizer_config.json, then that of config.json or of its model_type. */

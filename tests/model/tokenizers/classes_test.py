@@ -13,7 +13,9 @@ import tempfile
 
 PAIR = "A \u00e9 \u4e2da", "a"
 WORDS = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", "a", "A", "e", "\u00e9", "\u4e2d"]
+MPNET = ["<s>", "<pad>", "</s>", "<unk>", "a", "A", "e", "\u00e9", "\u4e2d", "[UNK]", "<mask>"]
 NAMES = {"unk_token": "[UNK]", "cls_token": "[CLS]", "sep_token": "[SEP]", "pad_token": "[PAD]", "mask_token": "[MASK]"}
+NAMES_OF_MPNET = {"cls_token": "<s>", "sep_token": "</s>", "bos_token": "<s>", "eos_token": "</s>", "pad_token": "<pad>", "mask_token": "<mask>"}
 
 
 def added(names, vocabulary):
@@ -38,6 +40,11 @@ def bert(json_settings, name, model="bert", **more):
     return {"tokenizer.json": word_piece(**json_settings), "tokenizer_config.json": config(name, **more), "config.json": {"model_type": model}}
 
 
+def mpnet(model, settings):
+    files = {"vocab.txt": "\n".join(MPNET) + "\n", "config.json": {"model_type": model}}
+    return {**files, "tokenizer_config.json": settings} if settings is not None else files
+
+
 CASED = {"lowercase": False}
 CASES = [
     # name, files, ids of the pair, or the message that refuses them
@@ -53,6 +60,12 @@ CASES = [
     ("the class by the model's type", bert(CASED, None), [2, 5, 7, 9, 5, 3, 5, 3]),
     ("and without a tokenizer_config.json", {"tokenizer.json": word_piece(lowercase=False), "config.json": {"model_type": "bert"}}, [2, 5, 7, 9, 5, 3, 5, 3]),
     ("the class in config.json", {**bert(CASED, None, do_lower_case=True), "config.json": {"model_type": "bert", "tokenizer_class": "PreTrainedTokenizerFast"}}, [2, 6, 8, 9, 5, 3, 5, 3]),
+    ("MPNet's vocab.txt", mpnet("mpnet", {"tokenizer_class": "MPNetTokenizer", "unk_token": "[UNK]", **NAMES_OF_MPNET}), [0, 4, 6, 8, 4, 2, 2, 4, 2]),
+    ("by the model's type", mpnet("mpnet", None), [0, 4, 6, 8, 4, 2, 2, 4, 2]),
+    ("by the class", mpnet("bert", {"tokenizer_class": "MPNetTokenizerFast"}), [0, 4, 6, 8, 4, 2, 2, 4, 2]),
+    ("another class", mpnet("mpnet", {"tokenizer_class": "BertTokenizer", "unk_token": "[UNK]", **NAMES_OF_MPNET}), [0, 4, 6, 8, 4, 2, 4, 2]),
+    ("BERT's vocab.txt", {"vocab.txt": "\n".join(WORDS) + "\n", "config.json": {"model_type": "bert"}}, [2, 5, 7, 9, 5, 3, 5, 3]),
+    ("is not MPNet's", {"vocab.txt": "\n".join(WORDS) + "\n", "config.json": {"model_type": "mpnet"}}, ": the token <s> is not in the vocabulary"),
 ]
 
 
