@@ -55,17 +55,32 @@ static int take_post(struct tokenizer *t, struct tokenizer_settings *s, struct e
     return 0;
 }
 
-/* RoBERTa's classes replace these settings of tokenizer.json. */
-static void take_roberta(struct tokenizer *t, const struct tokenizer_settings *s)
+/* Versions of transformers differ where RoBERTa's class and the post-processor name other tokens. */
+static int check_name(const struct tokenizer *t, const struct tokenizer_settings *s,
+                      enum special_name name, uint32_t expected, struct error *e)
+{
+    const int64_t found = s->special[name].given ? find_role(t, s, name) : -1;
+    if (found < 0 || found == expected)
+        return 0;
+    return error_set(e, ERROR_INPUT,
+                     "%s %.60s of a RobertaTokenizer: the token in the post_processor of "
+                     "tokenizer.json is expected",
+                     name == NAME_BEGIN ? "cls_token" : "sep_token", s->special[name].text);
+}
+
+/* RoBERTa's class replaces these settings of tokenizer.json, also by its defaults. */
+static int take_roberta(struct tokenizer *t, const struct tokenizer_settings *s,
+                        struct error *e)
 {
     if (s->class != CLASS_ROBERTA || !t->bpe)
-        return;
-    if (s->prefix_space >= 0) {
-        splitters_prefix(t->splitters, s->prefix_space);
-        t->post->prefix = s->prefix_space;
-    }
-    if (s->trims >= 0)
-        t->post->trims = s->trims;
+        return 0;
+    if (t->splitters)
+        splitters_prefix(t->splitters, s->prefix_space > 0);
+    t->post->prefix = s->prefix_space > 0;
+    t->post->trims = s->trims != 0;
+    if (check_name(t, s, NAME_BEGIN, t->begin, e) < 0)
+        return -1;
+    return check_name(t, s, NAME_END, t->end, e);
 }
 
 int roles_find(struct tokenizer *t, struct tokenizer_settings *s, struct error *e)
@@ -82,6 +97,5 @@ int roles_find(struct tokenizer *t, struct tokenizer_settings *s, struct error *
         return -1;
     if (take_post(t, s, e) < 0)
         return -1;
-    take_roberta(t, s);
-    return 0;
+    return take_roberta(t, s, e);
 }

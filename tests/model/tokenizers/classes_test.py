@@ -45,6 +45,19 @@ def mpnet(model, settings):
     return {**files, "tokenizer_config.json": settings} if settings is not None else files
 
 
+def byte_pairs(prefix=False):
+    vocabulary = ["<s>", "<pad>", "</s>", "<unk>", "a", "A", "\u0120", "\u0120a", "<mask>"]
+    return {"version": "1.0", "added_tokens": added(["<s>", "<pad>", "</s>", "<unk>", "<mask>"], vocabulary),
+            "pre_tokenizer": {"type": "ByteLevel", "add_prefix_space": prefix, "trim_offsets": True, "use_regex": True},
+            "post_processor": {"type": "RobertaProcessing", "sep": ["</s>", 2], "cls": ["<s>", 0], "trim_offsets": True, "add_prefix_space": prefix},
+            "model": {"type": "BPE", "vocab": {word: k for k, word in enumerate(vocabulary)}, "merges": ["\u0120 a"]}}
+
+
+def roberta(name, prefix=False, model="roberta", **more):
+    return {"tokenizer.json": byte_pairs(prefix), "tokenizer_config.json": {**({"tokenizer_class": name} if name else {}), **more},
+            "config.json": {"model_type": model}}
+
+
 CASED = {"lowercase": False}
 CASES = [
     # name, files, ids of the pair, or the message that refuses them
@@ -66,6 +79,19 @@ CASES = [
     ("another class", mpnet("mpnet", {"tokenizer_class": "BertTokenizer", "unk_token": "[UNK]", **NAMES_OF_MPNET}), [0, 4, 6, 8, 4, 2, 4, 2]),
     ("BERT's vocab.txt", {"vocab.txt": "\n".join(WORDS) + "\n", "config.json": {"model_type": "bert"}}, [2, 5, 7, 9, 5, 3, 5, 3]),
     ("is not MPNet's", {"vocab.txt": "\n".join(WORDS) + "\n", "config.json": {"model_type": "mpnet"}}, ": the token <s> is not in the vocabulary"),
+    ("RoBERTa's class has its default", roberta("RobertaTokenizer", True), [0, 5, 6, 7, 2, 2, 4, 2]),
+    ("or its key", roberta("RobertaTokenizerFast", add_prefix_space=True), [0, 6, 5, 6, 7, 2, 2, 7, 2]),
+    ("false is a key, too", roberta("RobertaTokenizer", True, add_prefix_space=False), [0, 5, 6, 7, 2, 2, 4, 2]),
+    ("RoBERTa by the model's type", roberta(None, True), [0, 5, 6, 7, 2, 2, 4, 2]),
+    ("with a key", roberta(None, add_prefix_space=True), [0, 6, 5, 6, 7, 2, 2, 7, 2]),
+    ("and without a tokenizer_config.json", {"tokenizer.json": byte_pairs(True), "config.json": {"model_type": "roberta"}}, [0, 5, 6, 7, 2, 2, 4, 2]),
+    ("a plain class of RoBERTa", roberta("PreTrainedTokenizerFast", True, add_prefix_space=False), [0, 6, 5, 6, 7, 2, 2, 7, 2]),
+    ("ModernBERT with RoBERTa's class", roberta("RobertaTokenizer", True, "modernbert", add_prefix_space=False), [0, 6, 5, 6, 7, 2, 2, 7, 2]),
+    ("the post-processor's names", roberta("RobertaTokenizer", cls_token="<s>", sep_token="</s>"), [0, 5, 6, 7, 2, 2, 4, 2]),
+    ("another cls_token", roberta("RobertaTokenizer", cls_token="<pad>"),
+     ": cls_token <pad> of a RobertaTokenizer: the token in the post_processor of tokenizer.json is expected"),
+    ("another sep_token", roberta(None, sep_token="<pad>"),
+     ": sep_token <pad> of a RobertaTokenizer: the token in the post_processor of tokenizer.json is expected"),
 ]
 
 
