@@ -25,11 +25,11 @@ DEVICE float float_of_half(u32 half)
     return float_of(half << 16);
 }
 
-/* To nearest even; NaN may become infinity. */
+/* To nearest even. A NaN that a GPU makes has all bits set, and would be rounded to 0. */
 DEVICE u32 half_of_float(float x)
 {
-    u32 bits = bits_of(x);
-    return (bits + 0x7fff + (bits >> 16 & 1)) >> 16;
+    const u32 bits = bits_of(x);
+    return (bits & 0x7fffffff) > 0x7f800000 ? 0x7fff : (bits + 0x7fff + (bits >> 16 & 1)) >> 16;
 }
 
 DEVICE struct f4 load4(const void *from, u64 at, u32 wide)

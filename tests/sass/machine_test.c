@@ -273,7 +273,7 @@ static const struct {
     {{"MUFU.EX2 R1, 3"}, 0x41000000, 0x41000000},
     {{"FFMA R1, RZ, 1, -1.5"}, 0xbfc00000, 0xbfc00000},
     {{"FMNMX R1, +QNAN , 2, !PT"}, 0x40000000, 0x40000000},
-    {{"FMNMX.NAN R1, +QNAN , 2, !PT"}, 0x7fc00000, 0x7fc00000},
+    {{"FMNMX.NAN R1, +QNAN , 2, !PT"}, 0x7fffffff, 0x7fffffff},
     {{"F2FP.BF16.PACK_AB R1, 1, -2"}, 0x3f80c000, 0x3f80c000},
     {{"FSETP.NEU.AND P1, PT, |R4|, +INF , PT", "SEL R1, R4, RZ, P1"}, 7, 7},
 };

@@ -10,11 +10,13 @@
         FOR_LANES x[l] = (expression); \
     } while (0)
 
+/* A GPU's operations on floats give one NaN. */
 static void put_float(struct warp *w, const struct instruction *i, float_lanes x, uint32_t mask)
 {
+    const lanes is_nan = (lanes)(x != x);
     if (has(i, MODIFIER_FTZ))
         EACH(x, fabsf(x[l]) < 0x1p-126f ? copysignf(0, x[l]) : x[l]);
-    put_word(w, &i->op[0], (lanes)x, mask);
+    put_word(w, &i->op[0], ((lanes)x & ~is_nan) | (is_nan & 0x7fffffff), mask);
 }
 
 /* .RP up, .RM down, .RZ towards zero; else to nearest. */
@@ -87,7 +89,7 @@ void run_fmnmx(struct warp *w, const struct instruction *i, uint32_t mask)
     lanes x = lanes_choose((lanes)(a < b) ^ ~least, (lanes)a, (lanes)b);
     x = lanes_choose(b_none, (lanes)a, lanes_choose(a_none, (lanes)b, x));
     if (has(i, MODIFIER_NAN))
-        x = lanes_choose(a_none | b_none, splat(0x7fc00000), x);
+        x = lanes_choose(a_none | b_none, splat(0x7fffffff), x);
     put_float(w, i, (float_lanes)x, mask);
 }
 

@@ -191,6 +191,25 @@ void bench_launch(const struct bench *b, const char *entry, const struct rows_ar
             memory_unlend(&machine_memory, lists[k]);
 }
 
+void bench_keeps_nan(const struct bench *b)
+{
+    enum { COUNT = 22, COLUMNS = 2 };
+    static const uint32_t made = 0x7fffffff;
+    struct matrix y = matrix_new(COUNT, b->s.wide, 0), bias = matrix_new(COLUMNS, true, 0);
+    memcpy((float *)bias.bytes + 1, &made, sizeof made);
+    const struct rows_args a = {.rows = COUNT / COLUMNS,
+                                .columns = COLUMNS,
+                                .wide = b->s.wide,
+                                .bias = bias.bytes,
+                                .x = y.bytes,
+                                .y = y.bytes};
+    bench_launch(b, "rows_finish", &a);
+    for (uint32_t k = 0; k < COUNT; k++)
+        assert_int_equal(isnan(matrix_read(&y, k)), k % COLUMNS);
+    matrix_finish(&y);
+    matrix_finish(&bias);
+}
+
 void bench_train(const struct bench *b, const char *entry, const struct train_args *a)
 {
     struct error e = {0};

@@ -50,6 +50,8 @@ void bench_open(struct bench *b, struct shape s);
 void bench_close(struct bench *b);
 /* Launches the entry on a->rows rows, which are more than there are warps. */
 void bench_launch(const struct bench *b, const char *entry, const struct rows_args *a);
+/* Fails the test unless y keeps a NaN with the bits that operations of a GPU give it. */
+void bench_keeps_nan(const struct bench *b);
 /* The same of an entry of training, all of whose arrays are lent. */
 void bench_train(const struct bench *b, const char *entry, const struct train_args *a);
 /* Memory that kernels may read and write until it is taken back. */
