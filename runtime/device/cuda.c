@@ -140,32 +140,55 @@ static void describe(struct text *out)
     text_add(out, " (driver for CUDA %d.%d)", d->version / 1000, d->version % 1000 / 10);
 }
 
-/* The capability of the GPU that a kernel would be loaded on. */
-static int capability_of(int ordinal)
+/* The GPU that a kernel would be loaded on; false without a driver. */
+static bool find_gpu(int ordinal, cu_device *ret)
 {
     const struct cuda_driver *d = cuda_driver();
     struct cu_context *context = NULL;
-    cu_device device = 0;
+    *ret = 0;
     if (d->problem[0])
-        return 0;
+        return false;
     if (ordinal >= d->devices)
         ordinal = 0;
-    if (ordinal >= 0 || d->cuCtxGetCurrent(&context) || !context || d->cuCtxGetDevice(&device))
-        d->cuDeviceGet(&device, ordinal < 0 ? 0 : ordinal);
-    return capability(device);
+    if (ordinal >= 0 || d->cuCtxGetCurrent(&context) || !context || d->cuCtxGetDevice(ret))
+        d->cuDeviceGet(ret, ordinal < 0 ? 0 : ordinal);
+    return true;
 }
 
-/* "sm_90a" runs on 9.0 alone, "sm_86" on 8.6 and later 8.x, PTX for 8.0 on everything since. */
-static int prefers(const struct artifact_target *t, int ordinal)
+/* True if a block of each kernel may have its shared memory: 163 KiB on 8.0, 99 KiB on 8.6 and 8.9. */
+static bool has_shared_memory(const struct launch_record *l, cu_device device)
 {
-    int have = capability_of(ordinal), made = 0, used = 0;
+    const int most = cuda_attribute(CU_MAX_SHARED_MEMORY_PER_BLOCK_OPTIN, device);
+    uint32_t needed = 0;
+    for (uint32_t k = 0; k < l->n_forward; k++)
+        needed = l->forward[k].shared_bytes > needed ? l->forward[k].shared_bytes : needed;
+    for (uint32_t k = 0; k < l->n_backward; k++)
+        needed = l->backward[k].shared_bytes > needed ? l->backward[k].shared_bytes : needed;
+    return most <= 0 || needed <= (uint32_t)most; /* 0: the driver does not tell */
+}
+
+/* "sm_90a" runs on 9.0 alone, "sm_86" on 8.6 and later 8.x but Tegra's 8.7, PTX for 8.0 on everything since. */
+static int prefers_on(const struct artifact_target *t, int have)
+{
+    enum { TEGRA = 87 };
+    int made = 0, used = 0;
     if (sscanf(t->name, "compute_%d%n", &made, &used) == 1)
         return made <= have ? 1 + made : 0;
     if (sscanf(t->name, "sm_%d%n", &made, &used) != 1)
         return 0;
     if (t->name[used] == 'a')
         return made == have ? 5000 : 0;
+    if (made != have && (made == TEGRA || have == TEGRA))
+        return 0;
     return made / 10 == have / 10 && made <= have ? 2000 + made : 0;
+}
+
+static int prefers(const struct artifact_target *t, int ordinal)
+{
+    cu_device device;
+    return find_gpu(ordinal, &device) && has_shared_memory(&t->launch, device)
+               ? prefers_on(t, capability(device))
+               : 0;
 }
 
 const struct device device_cuda = {

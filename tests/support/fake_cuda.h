@@ -90,12 +90,23 @@ FAKE(cuDeviceGetName, char *name, int length, cu_device device)
     return 0;
 }
 
+/* Bytes of shared memory that a block may ask for, by CUDA's table of compute capabilities. */
+static int fake_shared(int capability)
+{
+    const int kib = capability < 80                        ? 64
+                    : capability == 80 || capability == 87 ? 163
+                    : capability < 90 || capability >= 120 ? 99
+                                                           : 227;
+    return kib * 1024;
+}
+
 FAKE(cuDeviceGetAttribute, int *value, int attribute, cu_device device)
 {
     const int capability = FAKE_CAPABILITY(device);
-    *value = attribute == CU_MULTIPROCESSOR_COUNT       ? FAKE_PROCESSORS
-             : attribute == CU_COMPUTE_CAPABILITY_MAJOR ? capability / 10
-                                                        : capability % 10;
+    *value = attribute == CU_MULTIPROCESSOR_COUNT                ? FAKE_PROCESSORS
+             : attribute == CU_MAX_SHARED_MEMORY_PER_BLOCK_OPTIN ? fake_shared(capability)
+             : attribute == CU_COMPUTE_CAPABILITY_MAJOR          ? capability / 10
+                                                                 : capability % 10;
     return 0;
 }
 

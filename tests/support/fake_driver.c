@@ -22,10 +22,11 @@ __attribute__((constructor)) static void read_capability(void)
 #define FAKE_GPU fake_driver
 #define FAKE_CAPABILITY(device) \
     (device && fake_driver.second ? fake_driver.second : fake_driver.capability)
+#define FAKE_SHARED  fake_shared(FAKE_CAPABILITY(fake_driver.entered))
 #define FAKE_CURRENT fake_driver.current
 #define FAKE_ENTERED(context) \
     (fake_driver.entered = (int)((size_t)(context) - (size_t)FAKE_CONTEXT(0)))
-enum { FAKE_PROCESSORS = 132, FAKE_MODULES = 16, FAKE_HANDLE = 32, FAKE_SHARED = 227 * 1024 };
+enum { FAKE_PROCESSORS = 132, FAKE_MODULES = 16, FAKE_HANDLE = 32 };
 #include "tests/support/fake_cuda.h"
 /* after it */
 #include "tests/support/fake_cuda_models.h"
@@ -101,7 +102,8 @@ FAKE(cuOccupancyMaxActiveBlocksPerMultiprocessor, int *blocks, struct cu_functio
 {
     INSIDE;
     *blocks = 3;
-    return fail(function && threads % 32 == 0 && threads <= 1024 && shared <= FAKE_SHARED
+    return fail(function && threads % 32 == 0 && threads <= 1024 &&
+                        shared <= (size_t)FAKE_SHARED
                     ? 0
                     : NOT_FOUND);
 }

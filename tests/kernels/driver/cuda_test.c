@@ -47,7 +47,7 @@ static void test_choice_and_time_of_load(void **state)
         int capability;
         const char *target; /* null: none */
     } cases[] = {
-        {75, NULL},      {80, "sm_80"},   {86, "sm_86"},       {87, "sm_86"},
+        {75, NULL},      {80, "sm_80"},   {86, "sm_86"},       {87, "compute_80"},
         {89, "sm_89"},   {90, "sm_90a"},  {100, "sm_100a"},    {103, "compute_80"},
         {120, "sm_120"}, {121, "sm_120"}, {130, "compute_80"},
     };
@@ -141,7 +141,8 @@ static void test_targets_and_names(void **state)
         {90, "sm_90a", "compute_80"}, {90, "compute_80", "sm_80"}, {89, "sm_89", "sm_86"},
         {89, "sm_86", "sm_80"},       {86, "sm_80", "compute_80"}, {80, "sm_86", NULL},
         {100, "sm_90a", NULL},        {100, "sm_100a", "sm_90a"},  {75, "compute_80", NULL},
-        {90, "x86-64-v3", NULL},
+        {90, "x86-64-v3", NULL},      {87, "sm_80", NULL},         {87, "sm_86", NULL},
+        {87, "sm_87", "compute_80"},  {89, "sm_87", NULL},
     };
     struct fake *f = cuda_fake();
     for (size_t k = 0; k < sizeof cases / sizeof *cases; k++) {
@@ -165,6 +166,39 @@ static void test_targets_and_names(void **state)
     struct error e = {0};
     assert_null(cuda_load_example("cuda:2", &e));
     assert_non_null(strstr(e.text, "there is no cuda:2, this machine has 2 GPUs"));
+    cuda_must_hold_nothing(f);
+}
+
+/* Code whose kernels need more shared memory than the GPU gives a block is passed over. */
+static void test_shared_memory(void **state)
+{
+    (void)state;
+    static const struct {
+        int capability;
+        uint32_t bytes;
+        bool backward, runs;
+    } cases[] = {
+        {86, 99 * 1024, false, true},      {86, 99 * 1024 + 1, false, false},
+        {89, 163 * 1024, true, false},     {80, 163 * 1024, true, true},
+        {80, 163 * 1024 + 1, true, false},
+    };
+    struct fake *f = cuda_fake();
+    for (size_t k = 0; k < sizeof cases / sizeof *cases; k++) {
+        struct artifact_target large = {0}, small = {0};
+        struct launch_record *l = &large.launch;
+        f->capability = cases[k].capability;
+        strcpy(large.name, "sm_80");
+        strcpy(small.name, "compute_80");
+        l->n_forward = l->n_backward = 2;
+        (cases[k].backward ? l->backward : l->forward)[1].shared_bytes = cases[k].bytes;
+        const int score = device_cuda.prefers(&large, 0);
+        if (cases[k].runs)
+            assert_true(score > device_cuda.prefers(&small, 0));
+        else
+            assert_int_equal(score, 0);
+        assert_true(device_cuda.prefers(&small, 0) > 0);
+    }
+    f->capability = 86;
     cuda_must_hold_nothing(f);
 }
 
@@ -246,6 +280,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(test_each_failure),
         cmocka_unit_test(test_missing_entry),
         cmocka_unit_test(test_targets_and_names),
+        cmocka_unit_test(test_shared_memory),
         cmocka_unit_test(test_each_gpu_its_own),
         cmocka_unit_test(test_each_name_its_gpu),
     };
