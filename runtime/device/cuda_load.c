@@ -215,16 +215,25 @@ void cuda_tables(const struct device_code *c, bool transposed, uint32_t layer,
 
 /* ---- load ---- */
 
-void cuda_unload(struct device_code *c)
+/* Waits for launches, as the driver does not promise that freeing and unloading do. Where that fails, as while a stream of
+   the context is being captured, tables and modules stay in the context. */
+static void unload_inside(struct device_code *c)
 {
     const struct cuda_driver *d = cuda_driver();
-    if (!c)
+    if (c->tables && d->cuCtxSynchronize())
         return;
-    bool entered = cuda_try_enter(&c->gpu);
     if (c->tables)
         d->cuMemFree_v2(c->tables);
     while (c->n_modules)
         d->cuModuleUnload(c->module[--c->n_modules]);
+}
+
+void cuda_unload(struct device_code *c)
+{
+    if (!c)
+        return;
+    bool entered = cuda_try_enter(&c->gpu);
+    unload_inside(c);
     cuda_try_leave(entered);
     cuda_context_close(&c->gpu);
     hopper_maps_destroy(c->maps);

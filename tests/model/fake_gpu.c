@@ -19,6 +19,8 @@ __attribute__((visibility("default"))) struct fake_gpu fake_gpu = {
 
 #define FAKE_GPU                fake_gpu
 #define FAKE_CAPABILITY(device) ((void)(device), fake_gpu.capability)
+static int synchronize(void);
+#define FAKE_SYNCHRONIZED() synchronize()
 enum { FAKE_PROCESSORS = 4 };
 #include "tests/support/fake_cuda.h"
 
@@ -123,6 +125,11 @@ FAKE(cuLaunchKernel, struct cu_function *function, unsigned grid_x, unsigned gri
 
 /* A capture forbids it: something of the driver's own may have to happen. */
 static int captures_now;
+
+static int synchronize(void)
+{
+    return captures_now ? CAPTURE_UNSUPPORTED : run_all();
+}
 
 enum {
     POISONED = 1 << 20

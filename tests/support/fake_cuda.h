@@ -17,6 +17,9 @@
 #ifndef FAKE_ENTERED /* called with each context that is pushed */
 #define FAKE_ENTERED(context) (void)(context)
 #endif
+#ifndef FAKE_SYNCHRONIZED /* called when the whole context was waited for; its result is the call's */
+#define FAKE_SYNCHRONIZED() 0
+#endif
 #define FAKE_CONTEXT(device) ((struct cu_context *)(size_t)(16 + (device)))
 
 enum { OUT_OF_MEMORY = 2, INVALID_CONTEXT = 201, NOT_FOUND = 500, INJECTED = 999 };
@@ -157,5 +160,5 @@ FAKE(cuCtxPopCurrent_v2, struct cu_context **context)
 FAKE(cuCtxSynchronize, void)
 {
     INSIDE;
-    return 0;
+    return fail(FAKE_SYNCHRONIZED());
 }

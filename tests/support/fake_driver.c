@@ -26,8 +26,10 @@ __attribute__((constructor)) static void read_capability(void)
 #define FAKE_CURRENT fake_driver.current
 #define FAKE_ENTERED(context) \
     (fake_driver.entered = (int)((size_t)(context) - (size_t)FAKE_CONTEXT(0)))
+#define FAKE_SYNCHRONIZED() (fake_driver.running = 0)
 enum { FAKE_PROCESSORS = 132, FAKE_MODULES = 16, FAKE_HANDLE = 32 };
 #include "tests/support/fake_cuda.h"
+enum { BUSY = 700 }; /* an illegal address, of what still runs */
 /* after it */
 #include "tests/support/fake_cuda_models.h"
 
@@ -59,7 +61,7 @@ FAKE(cuModuleLoadDataEx, struct cu_module **module, const void *image, unsigned 
 FAKE(cuModuleUnload, struct cu_module *module)
 {
     fake_driver.modules -= module != NULL;
-    return 0;
+    return fail(fake_driver.running ? BUSY : 0);
 }
 
 static bool has_entry(const struct cu_module *module, const char *name)
@@ -133,6 +135,7 @@ FAKE(cuLaunchKernel, struct cu_function *function, unsigned grid_x, unsigned gri
         strcpy(l->entry, (const char *)function);
     }
     fake_driver.launches++;
+    fake_driver.running++;
     fake_driver.grid = grid_x * grid_y * grid_z;
     fake_driver.threads = block_x * block_y * block_z;
     fake_driver.shared = shared;
@@ -158,7 +161,7 @@ FAKE(cuMemFree_v2, cu_pointer pointer)
     fake_driver.waits++;
     fake_driver.allocations -= pointer != 0;
     free((void *)(size_t)pointer);
-    return 0;
+    return fail(fake_driver.running ? BUSY : 0);
 }
 
 FAKE(cuMemcpyHtoD_v2, cu_pointer to, const void *from, size_t bytes)

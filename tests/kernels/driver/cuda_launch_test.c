@@ -95,6 +95,7 @@ static void test_launch_only_enqueues(void **state)
         assert_ptr_equal(f->stream, memory + 64);
         assert_in_range(f->grid, 1, 3 * 132);
     }
+    assert_true(f->running > 0); /* the unloading waits, and only then frees */
     kernel_unload(k);
     cuda_must_hold_nothing(f);
 }
