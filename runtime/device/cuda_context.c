@@ -41,6 +41,18 @@ void cuda_try_leave(bool entered)
         cuda_leave();
 }
 
+int cuda_relax_capture(void)
+{
+    int mode = CU_STREAM_CAPTURE_MODE_RELAXED;
+    return cuda_driver()->cuThreadExchangeStreamCaptureMode(&mode) ? -1 : mode;
+}
+
+void cuda_restore_capture(int mode)
+{
+    if (mode >= 0)
+        cuda_driver()->cuThreadExchangeStreamCaptureMode(&mode);
+}
+
 /* ---- memory ---- */
 
 static cu_pointer address(const void *p)

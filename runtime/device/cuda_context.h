@@ -25,6 +25,11 @@ void cuda_leave(void);
 bool cuda_try_enter(const struct cuda_context *c);
 void cuda_try_leave(bool entered);
 
+/* Between these, inside a context, a stream that the caller captures forbids the thread no call that works on other streams,
+   as allocations and copies are. The first returns the thread's mode, for the second; -1: it could not change it. */
+int cuda_relax_capture(void);
+void cuda_restore_capture(int mode);
+
 /* 256-byte aligned, also for 0 bytes. Null with *e set. */
 void *cuda_allocate(const struct cuda_context *c, uint64_t bytes, struct error *e);
 void cuda_release(const struct cuda_context *c, void *p); /* null is fine */

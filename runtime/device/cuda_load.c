@@ -222,10 +222,12 @@ static void unload_inside(struct device_code *c)
     const struct cuda_driver *d = cuda_driver();
     if (c->tables && d->cuCtxSynchronize())
         return;
+    const int mode = cuda_relax_capture();
     if (c->tables)
         d->cuMemFree_v2(c->tables);
     while (c->n_modules)
         d->cuModuleUnload(c->module[--c->n_modules]);
+    cuda_restore_capture(mode);
 }
 
 void cuda_unload(struct device_code *c)
@@ -244,10 +246,12 @@ static int load_inside(struct device_code *c, struct error *e)
 {
     if (cuda_enter(&c->gpu, e) < 0)
         return -1;
+    const int mode = cuda_relax_capture();
     int r = load_maps(c, e) < 0 || load_images(c, e) < 0 || load_phases(c, e) < 0 ||
                     upload_tables(c, e) < 0
                 ? -1
                 : 0;
+    cuda_restore_capture(mode);
     cuda_leave();
     return r;
 }

@@ -24,6 +24,7 @@ enum {
     CU_STREAM_NON_BLOCKING = 1,
     CU_EVENT_DISABLE_TIMING = 2,
     CU_STREAM_CAPTURE_MODE_THREAD_LOCAL = 1,
+    CU_STREAM_CAPTURE_MODE_RELAXED = 2,
     CU_JIT_ERROR_LOG_BUFFER = 5,
     CU_JIT_ERROR_LOG_BUFFER_SIZE_BYTES = 6,
     CU_NOT_FOUND = 500, /* a result */
@@ -79,6 +80,7 @@ enum {
                              struct cu_stream *stream))                                        \
     S(cuMemsetD8Async, (cu_pointer to, unsigned char value, size_t bytes,                      \
                         struct cu_stream *stream))                                             \
+    S(cuThreadExchangeStreamCaptureMode, (int *mode))                                          \
     S(cuStreamCreate, (struct cu_stream **stream, unsigned flags))                             \
     S(cuStreamDestroy_v2, (struct cu_stream *stream))                                          \
     S(cuStreamSynchronize, (struct cu_stream *stream))                                         \

@@ -157,6 +157,18 @@ FAKE(cuCtxPopCurrent_v2, struct cu_context **context)
     return 0;
 }
 
+static _Thread_local int capture_mode; /* of the calling thread */
+
+FAKE(cuThreadExchangeStreamCaptureMode, int *mode)
+{
+    const int before = capture_mode;
+    if (!FAKE_GPU.pushed || *mode < 0 || *mode > CU_STREAM_CAPTURE_MODE_RELAXED)
+        return fail(INVALID_CONTEXT);
+    capture_mode = *mode;
+    *mode = before;
+    return 0;
+}
+
 FAKE(cuCtxSynchronize, void)
 {
     INSIDE;

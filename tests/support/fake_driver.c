@@ -26,10 +26,14 @@ __attribute__((constructor)) static void read_capability(void)
 #define FAKE_CURRENT fake_driver.current
 #define FAKE_ENTERED(context) \
     (fake_driver.entered = (int)((size_t)(context) - (size_t)FAKE_CONTEXT(0)))
-#define FAKE_SYNCHRONIZED() (fake_driver.running = 0)
+#define FAKE_SYNCHRONIZED() synchronize()
+static int synchronize(void);
 enum { FAKE_PROCESSORS = 132, FAKE_MODULES = 16, FAKE_HANDLE = 32 };
 #include "tests/support/fake_cuda.h"
-enum { BUSY = 700 }; /* an illegal address, of what still runs */
+enum {
+    BUSY = 700,
+    CAPTURE_UNSUPPORTED = 900
+}; /* 700: an illegal address, of what still runs */
 /* after it */
 #include "tests/support/fake_cuda_models.h"
 
@@ -40,6 +44,19 @@ static int count_call(const char *name)
     return ++fake_driver.calls == fake_driver.fail_at ? INJECTED : 0;
 }
 
+static int synchronize(void)
+{
+    if (fake_driver.captures)
+        return CAPTURE_UNSUPPORTED;
+    fake_driver.running = 0;
+    return 0;
+}
+
+/* "Potentially unsafe" calls, as cuda.h has it at cuThreadExchangeStreamCaptureMode. */
+#define UNSAFE                                                                  \
+    if (fake_driver.captures && capture_mode != CU_STREAM_CAPTURE_MODE_RELAXED) \
+    return fail(CAPTURE_UNSUPPORTED)
+
 /* Images of the loaded modules, by handle; more than are loaded at a time. */
 static char images[FAKE_MODULES][sizeof fake_driver.image];
 static unsigned loads;
@@ -48,6 +65,7 @@ FAKE(cuModuleLoadDataEx, struct cu_module **module, const void *image, unsigned 
      int *options, void **values)
 {
     INSIDE;
+    UNSAFE;
     for (unsigned k = 0; k < count; k++)
         if (options[k] == CU_JIT_ERROR_LOG_BUFFER)
             strcpy(values[k], "a line of the log");
@@ -60,6 +78,7 @@ FAKE(cuModuleLoadDataEx, struct cu_module **module, const void *image, unsigned 
 
 FAKE(cuModuleUnload, struct cu_module *module)
 {
+    UNSAFE;
     fake_driver.modules -= module != NULL;
     return fail(fake_driver.running ? BUSY : 0);
 }
@@ -150,6 +169,7 @@ FAKE(cuLaunchKernel, struct cu_function *function, unsigned grid_x, unsigned gri
 FAKE(cuMemAlloc_v2, cu_pointer *pointer, size_t bytes)
 {
     INSIDE;
+    UNSAFE;
     void *p = aligned_alloc(256, (bytes + 255) / 256 * 256);
     fake_driver.allocations += p != NULL;
     *pointer = (cu_pointer)(size_t)p;
@@ -158,6 +178,7 @@ FAKE(cuMemAlloc_v2, cu_pointer *pointer, size_t bytes)
 
 FAKE(cuMemFree_v2, cu_pointer pointer)
 {
+    UNSAFE;
     fake_driver.waits++;
     fake_driver.allocations -= pointer != 0;
     free((void *)(size_t)pointer);
@@ -167,6 +188,7 @@ FAKE(cuMemFree_v2, cu_pointer pointer)
 FAKE(cuMemcpyHtoD_v2, cu_pointer to, const void *from, size_t bytes)
 {
     INSIDE;
+    UNSAFE;
     memcpy((void *)(size_t)to, from, bytes);
     fake_driver.copying = 1;
     return 0;
@@ -175,6 +197,7 @@ FAKE(cuMemcpyHtoD_v2, cu_pointer to, const void *from, size_t bytes)
 FAKE(cuStreamSynchronize, struct cu_stream *stream)
 {
     INSIDE;
+    UNSAFE;
     fake_driver.copying &= stream != NULL;
     return 0;
 }

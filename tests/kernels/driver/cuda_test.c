@@ -3,6 +3,7 @@
    path, what it loads: which code for which chip, under which name, and nothing kept after any failure.
    cuda_launch_test.c has what it launches. */
 #include "runtime/compile/compile.h"
+#include "runtime/device/cuda_code.h"
 #include "tests/kernels/driver/cuda_fake.h"
 #include "tests/support/test.h"
 #include <dlfcn.h>
@@ -112,6 +113,33 @@ static void test_each_failure(void **state)
         cuda_must_hold_nothing(f);
     }
     assert_true(failures > 10);
+}
+
+/* While the caller captures a stream a kernel loads, but unloading leaves its code where it is, since it must not
+   wait then. The mock forbids what the thread's mode of capture forbids. */
+static void test_captures(void **state)
+{
+    (void)state;
+    struct fake *f = cuda_fake();
+    struct error e = {0};
+    f->captures = 1;
+    struct maskc_kernel *k = cuda_load_example("cuda:1", &e);
+    if (!k)
+        fail_msg("%s", e.text);
+    f->captures = 0;
+    kernel_unload(k);
+    cuda_must_hold_nothing(f);
+    k = cuda_load_example("cuda:1", &e);
+    assert_non_null(k);
+    void *tables = (void *)(size_t)k->code->tables;
+    f->captures = 1;
+    kernel_unload(k);
+    assert_int_equal(f->failures, 1); /* the wait */
+    assert_int_equal(f->modules, 3);
+    assert_int_equal(f->allocations, 1);
+    free(tables);
+    f->captures = f->failures = f->modules = f->allocations = 0;
+    cuda_must_hold_nothing(f);
 }
 
 /* An entry that no module has: its name is not made up of another's. */
@@ -278,6 +306,7 @@ int main(int argc, char **argv)
     const struct CMUnitTest faked[] = {
         cmocka_unit_test(test_choice_and_time_of_load),
         cmocka_unit_test(test_each_failure),
+        cmocka_unit_test(test_captures),
         cmocka_unit_test(test_missing_entry),
         cmocka_unit_test(test_targets_and_names),
         cmocka_unit_test(test_shared_memory),
