@@ -75,11 +75,10 @@ void *cuda_allocate(const struct cuda_context *c, uint64_t bytes, struct error *
 
 void cuda_release(const struct cuda_context *c, void *p)
 {
-    if (!p)
+    if (!p || !cuda_try_enter(c))
         return;
-    bool entered = cuda_try_enter(c);
     cuda_driver()->cuMemFree_v2(address(p));
-    cuda_try_leave(entered);
+    cuda_leave();
 }
 
 /* The driver may return while the last bytes of a copy from pageable memory are on their way, and streams

@@ -21,7 +21,8 @@ void cuda_context_close(struct cuda_context *c); /* a zeroed one is fine */
 /* Every call that works in the context stands between these. */
 int cuda_enter(const struct cuda_context *c, struct error *e);
 void cuda_leave(void);
-/* For giving back, which is tried even where the context cannot be entered. */
+/* For giving back. Where the context cannot be entered it is gone with all that was in it, or the driver is: freed memory and
+   unloaded code would be another context's. */
 bool cuda_try_enter(const struct cuda_context *c);
 void cuda_try_leave(bool entered);
 

@@ -234,9 +234,10 @@ void cuda_unload(struct device_code *c)
 {
     if (!c)
         return;
-    bool entered = cuda_try_enter(&c->gpu);
-    unload_inside(c);
-    cuda_try_leave(entered);
+    if (cuda_try_enter(&c->gpu)) {
+        unload_inside(c);
+        cuda_leave();
+    }
     cuda_context_close(&c->gpu);
     hopper_maps_destroy(c->maps);
     free(c);

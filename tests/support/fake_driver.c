@@ -78,6 +78,8 @@ FAKE(cuModuleLoadDataEx, struct cu_module **module, const void *image, unsigned 
 
 FAKE(cuModuleUnload, struct cu_module *module)
 {
+    if (!fake_driver.pushed)
+        return fail(INVALID_CONTEXT);
     UNSAFE;
     fake_driver.modules -= module != NULL;
     return fail(fake_driver.running ? BUSY : 0);
@@ -178,6 +180,8 @@ FAKE(cuMemAlloc_v2, cu_pointer *pointer, size_t bytes)
 
 FAKE(cuMemFree_v2, cu_pointer pointer)
 {
+    if (!fake_driver.pushed)
+        return fail(INVALID_CONTEXT);
     UNSAFE;
     fake_driver.waits++;
     fake_driver.allocations -= pointer != 0;

@@ -142,6 +142,30 @@ static void test_captures(void **state)
     cuda_must_hold_nothing(f);
 }
 
+/* Nothing is freed or unloaded outside the kernel's context. */
+static void test_lost_context(void **state)
+{
+    (void)state;
+    struct fake *f = cuda_fake();
+    struct error e = {0};
+    struct maskc_kernel *k = cuda_load_example("cuda:1", &e);
+    assert_non_null(k);
+    void *tables = (void *)(size_t)k->code->tables, *more = k->device->allocate(k->code, 1, &e);
+    f->calls = 0;
+    f->fail_at = 1;
+    k->device->release(k->code, more);
+    f->calls = 0;
+    kernel_unload(k);
+    f->fail_at = 0;
+    assert_int_equal(f->failures, 2); /* to enter the context */
+    assert_int_equal(f->modules, 3);
+    assert_int_equal(f->allocations, 2);
+    free(tables);
+    free(more);
+    f->failures = f->modules = f->allocations = 0;
+    cuda_must_hold_nothing(f);
+}
+
 /* An entry that no module has: its name is not made up of another's. */
 static void test_missing_entry(void **state)
 {
@@ -307,6 +331,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(test_choice_and_time_of_load),
         cmocka_unit_test(test_each_failure),
         cmocka_unit_test(test_captures),
+        cmocka_unit_test(test_lost_context),
         cmocka_unit_test(test_missing_entry),
         cmocka_unit_test(test_targets_and_names),
         cmocka_unit_test(test_shared_memory),
