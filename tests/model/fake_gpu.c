@@ -5,6 +5,7 @@
    a stream is given runs as late as possible (fake_work.h), or when its graph does. */
 #include "tests/model/fake_gpu.h"
 #include "model/backend/cuda/cublas_symbols.h"
+#include <malloc.h>
 #include <math.h>
 #include <stdbool.h>
 #include <stdint.h>
@@ -151,9 +152,11 @@ FAKE(cuMemAlloc_v2, cu_pointer *pointer, size_t bytes)
     return 0;
 }
 
-/* Waits for the device. */
+/* Waits for the device, as most drivers do though none promises it. */
 FAKE(cuMemFree_v2, cu_pointer pointer)
 {
+    if (pointer)
+        release((void *)(size_t)pointer, malloc_usable_size((void *)(size_t)pointer));
     run_all();
     fake_gpu.allocations -= pointer != 0;
     free((void *)(size_t)pointer);
@@ -177,12 +180,13 @@ FAKE(cuMemHostAlloc, void **pointer, size_t bytes, unsigned flags)
 FAKE(cuMemFreeHost, void *pointer)
 {
     struct pinned **at = &all_pinned;
-    run_all();
     while (*at && (*at)->begin != pointer)
         at = &(*at)->next;
     if (!*at)
         return fail(INVALID_VALUE);
     struct pinned *p = *at;
+    release(p->begin, p->bytes);
+    run_all();
     *at = p->next;
     fake_gpu.pinned--;
     free(p->begin);

@@ -105,6 +105,42 @@ static int left(void)
     return ret;
 }
 
+/* ---- memory that work refers to ---- */
+
+struct range {
+    const uint8_t *begin;
+    size_t bytes;
+};
+
+/* True if one of the words, arguments or the like, is an address inside the range. */
+static bool points_into(const struct range *r, const void *words, size_t bytes)
+{
+    for (size_t k = 0; k + sizeof(void *) <= bytes; k += sizeof(void *)) {
+        const uint8_t *p;
+        memcpy(&p, (const uint8_t *)words + k, sizeof p);
+        if (p >= r->begin && p < r->begin + r->bytes)
+            return true;
+    }
+    return false;
+}
+
+static bool refers_to(const struct work *w, const struct range *r)
+{
+    const void *copied[] = {w->to, w->from};
+    return points_into(r, copied, sizeof copied) ||
+           points_into(r, &w->product, sizeof w->product) ||
+           (w->args && points_into(r, w->args, fake_gpu.args_bytes(w->function.name)));
+}
+
+/* Counts memory that goes before the work that refers to it has run. */
+static void release(const void *begin, size_t bytes)
+{
+    const struct range r = {begin, bytes};
+    for (const struct cu_stream *s = all_streams; s; s = s->next)
+        for (const struct work *w = s->first; w; w = w->next)
+            fake_gpu.early += refers_to(w, &r);
+}
+
 /* ---- giving ---- */
 
 static void free_works(struct work *w)

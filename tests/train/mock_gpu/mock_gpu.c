@@ -38,7 +38,7 @@ bool mock_gpu_holds_nothing(void)
     return !device_fake->contexts && !device_fake->modules && !device_fake->allocations &&
            !device_fake->streams && !device_fake->events && !device_fake->pinned &&
            !device_fake->graphs && !device_fake->handles && !device_fake->descriptions &&
-           !device_fake->pushed;
+           !device_fake->pushed && !device_fake->early;
 }
 
 void mock_gpu_subject(struct train_subject *s, uint32_t layers, enum element dtype)

@@ -168,12 +168,41 @@ static void larger_stages_forget_recordings(void **unused)
     subject_end(&s);
 }
 
+/* ---- results ---- */
+
+/* More results are copied while a copy from their memory, of gradients of few labels, has not run. */
+static void results_grow_behind_their_copies(void **unused)
+{
+    enum { MOST = 4096 };
+    struct train_subject s;
+    struct result r = {0};
+    struct error e = {0};
+    (void)unused;
+    mock_gpu_subject(&s, LAYERS, ELEMENT_F32);
+    struct backend_state *state = s.state->device.state;
+    const struct op_batch p = {.state = state};
+    float *x = s.state->device.does->array_new(state, MOST, &e);
+    assert_non_null(x);
+    device_fake->lazy_copies = 1;
+    if (gpu_train_read(&p, &r, x, sizeof *x, &e) < 0 || gpu_train_reach(&p, &r, &e) < 0 ||
+        state->driver->send(state->gpu, &state->stream, x, r.host, sizeof *x, &e) < 0 ||
+        gpu_train_read(&p, &r, x, MOST * sizeof *x, &e) < 0)
+        fail_msg("%s", e.text);
+    device_fake->lazy_copies = 0;
+    assert_int_equal(device_fake->early, 0);
+    s.state->device.does->array_destroy(state, x);
+    gpu_train_result_finish(state, &r);
+    assert_int_equal(device_fake->early, 0);
+    subject_end(&s);
+}
+
 int main(int argc, char **argv)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(padding_is_small_and_in_sequences),
         cmocka_unit_test(sizes_have_their_own_recordings),
         cmocka_unit_test(larger_stages_forget_recordings),
+        cmocka_unit_test(results_grow_behind_their_copies),
     };
     const int begun = mock_gpu_begin(argc, argv);
     return begun ? begun

@@ -2,12 +2,13 @@
 /* Results that the host reads during a pass: they are copied to pinned memory, and the host waits only for that copy. */
 #include "model/backend/gpu/train/train.h"
 
-/* The host has read all results of the passes before. */
-static int reserve(const struct backend_state *s, struct result *r, uint64_t bytes,
-                   struct error *e)
+/* The host has read all results of the passes before. A copy from their memory, of gradients, may not have ended. */
+static int reserve(struct backend_state *s, struct result *r, uint64_t bytes, struct error *e)
 {
     if (bytes <= r->bytes)
         return 0;
+    if (r->host && s->driver->wait(s->gpu, &s->stream, e) < 0)
+        return -1;
     s->driver->release_pinned(s->gpu, r->host);
     r->bytes = 0;
     r->host = s->driver->allocate_pinned(s->gpu, bytes, e);
