@@ -71,7 +71,8 @@ struct training_backend {
 
     /* ---- for libraries that work in the device's memory, as NCCL does; null: none can ---- */
     /* Makes the device the calling thread's until leave(). *ret_stream: a second stream, of such libraries. Its next work
-       starts after all work on arrays that was submitted before, and runs beside work that is submitted later. */
+       starts after all work on arrays that was submitted before, and runs beside work that is submitted later. Null: the
+       caller submits none, and the second stream waits for nothing more. */
     int (*enter)(struct backend_state *s, void **ret_stream, struct error *e);
     void (*leave)(struct backend_state *s);
     /* *ret: the second stream has no work left, so that arrays may use its results. Does not wait. */

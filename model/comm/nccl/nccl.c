@@ -8,7 +8,7 @@ static void begin_sum(const struct comm *c, float *x, uint64_t count)
     struct nccl *n = c->context;
     if (n->begun != FINE)
         return;
-    n->begun = nccl_enter(n, &n->error);
+    n->begun = nccl_enter(n, true, &n->error);
     if (n->begun != FINE)
         return;
     n->begun = nccl_begin_sum(n, x, count, &n->error);
@@ -17,7 +17,7 @@ static void begin_sum(const struct comm *c, float *x, uint64_t count)
 
 static enum outcome wait_for_sums(struct nccl *n, struct error *e)
 {
-    enum outcome o = nccl_enter(n, e);
+    enum outcome o = nccl_enter(n, false, e);
     if (o == FINE) {
         o = nccl_settle(n, true, e);
         n->device.does->leave(n->device.state);
@@ -41,7 +41,7 @@ static int end_sums(const struct comm *c, int result, struct error *e)
 static int move_array(const struct comm *c, const struct comm_move *m, struct error *e)
 {
     struct nccl *n = c->context;
-    enum outcome o = nccl_enter(n, e);
+    enum outcome o = nccl_enter(n, true, e);
     if (o == FINE) {
         o = nccl_move(n, m, e);
         n->device.does->leave(n->device.state);

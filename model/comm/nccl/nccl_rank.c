@@ -72,13 +72,14 @@ enum outcome nccl_end_group(const struct nccl *n, enum outcome of_calls, bool wi
 
 /* ---- one end for all ranks ---- */
 
-enum outcome nccl_enter(struct nccl *n, struct error *e)
+enum outcome nccl_enter(struct nccl *n, bool submits, struct error *e)
 {
     if (!n->handle) {
         error_set(e, ERROR_FALSE, "NCCL: ended by an earlier failure");
         return FAILED;
     }
-    return n->device.does->enter(n->device.state, &n->stream, e) < 0 ? FAILED : FINE;
+    return n->device.does->enter(n->device.state, submits ? &n->stream : NULL, e) < 0 ? FAILED
+                                                                                      : FINE;
 }
 
 /* Finalizes the communicator on all ranks together, within the time limit; ncclCommDestroy would wait without one. */
@@ -93,7 +94,7 @@ void nccl_drop(struct nccl *n, bool healthy)
     struct error ignored;
     if (!n->handle)
         return;
-    const int entered = n->device.does->enter(n->device.state, &n->stream, &ignored);
+    const int entered = n->device.does->enter(n->device.state, NULL, &ignored);
     (healthy && finalize(n) ? n->does.ncclCommDestroy : n->does.ncclCommAbort)(n->handle);
     if (entered == 0)
         n->device.does->leave(n->device.state);

@@ -36,8 +36,9 @@ enum outcome nccl_begin_group(const struct nccl *n, struct error *e);
 /* Ends a group of calls and, unless one has failed, settles. */
 enum outcome nccl_end_group(const struct nccl *n, enum outcome of_calls, bool with_stream,
                             struct error *e);
-/* Makes the device current until n->device.does->leave(). */
-enum outcome nccl_enter(struct nccl *n, struct error *e);
+/* Makes the device current until n->device.does->leave(). submits: the stream's next work starts after all work on arrays; a wait
+   with a deadline, for other ranks, should not include this rank's own work. */
+enum outcome nccl_enter(struct nccl *n, bool submits, struct error *e);
 /* Ends the communicator; one that is not healthy is aborted, which ends what hangs on the device. */
 void nccl_drop(struct nccl *n, bool healthy);
 /* 0, or -1 on all ranks. A rank that failed comes here at once, the others when their time is over. */

@@ -13,7 +13,6 @@
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 enum { HIDDEN = 32 };
 
@@ -221,6 +220,11 @@ static void sums_begin_during_the_backward_pass(void **unused)
     assert_ptr_equal(device_fake->asked, stream_of_sums);
     assert_true(begun_at[0] + 10 < begun_at[1] && begun_at[1] + 5 < begun_at[2]);
     assert_int_equal(begun_at[2], all_launches());
+    /* The wait for sums is not one for work that came after them. */
+    const struct training_device *d = &s.state->device;
+    assert_int_equal(d->does->array_clear(d->state, s.state->gradient, 1, 1, &e), 0);
+    assert_int_equal(c->end_sums(c, 0, &e), 0);
+    assert_int_equal(device_fake->unseen(stream_of_sums), 1);
     c->close(c);
     subject_end(&s);
     dlclose(library);

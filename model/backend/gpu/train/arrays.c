@@ -80,9 +80,10 @@ static int open_beside(struct backend_state *s, struct error *e)
 
 static int enter(struct backend_state *s, void **ret_stream, struct error *e)
 {
-    if (open_beside(s, e) < 0)
+    if (ret_stream && open_beside(s, e) < 0)
         return -1;
-    *ret_stream = s->beside.handle;
+    if (ret_stream)
+        *ret_stream = s->beside.handle;
     return s->driver->enter ? s->driver->enter(s->gpu, e) : 0;
 }
 
