@@ -15,7 +15,7 @@ import unittest.mock
 sys.dont_write_bytecode = True
 from gpu_check_help import ROOT, gpu_check, script  # noqa: E402
 import cmocka_count  # noqa: E402
-from gpu_check import build, machine, results  # noqa: E402
+from gpu_check import build, machine, programs, results  # noqa: E402
 
 
 class OptionsTest(unittest.TestCase):
@@ -72,6 +72,18 @@ class MachineTest(unittest.TestCase):
         self.assertEqual(self.gpu_of("NVIDIA H100 80GB HBM3, 580.159.04, 80994, 9.0"),
                          {"device": "NVIDIA H100 80GB HBM3", "driver": "580.159.04", "free_mib": 80994, "capability": "9.0"})
         self.assertEqual(self.gpu_of("Some GPU"), {"device": "Some GPU", "driver": "", "free_mib": None, "capability": ""})
+
+    def test_the_gpu_that_cuda_sees(self):
+        smi = """if [ "$1" = -i ]; then echo "GPU $2 in $CUDA_DEVICE_ORDER"; else echo "GPU in $CUDA_DEVICE_ORDER"; fi"""
+        for seen, name in (("1,0", "GPU 1"), (" GPU-5a ", "GPU GPU-5a"), (None, "GPU"), ("", ""), ("-1", "")):
+            with tempfile.TemporaryDirectory() as folder, unittest.mock.patch.dict(os.environ, PATH=f"{folder}:{os.environ['PATH']}"):
+                script(f"{folder}/nvidia-smi", smi)
+                os.environ.pop("CUDA_VISIBLE_DEVICES", None)
+                os.environ.update({} if seen is None else {"CUDA_VISIBLE_DEVICES": seen})
+                if name:
+                    self.assertEqual(machine.gpu()["device"], f"{name} in PCI_BUS_ID")
+                else:
+                    self.assertRaisesRegex(programs.Fatal, "CUDA_VISIBLE_DEVICES is", machine.gpu)
 
     def test_workers(self):
         self.assertEqual(machine.workers(None, 16, 80994), 12)  # as in the run that was measured

@@ -26,9 +26,14 @@ def output_of(*words, **more):
 
 
 def gpu():
-    """{"device", "driver", "free_mib", "capability"} of the first GPU."""
+    """{"device", "driver", "free_mib", "capability"} of the first GPU that CUDA's programs see. They number GPUs as nvidia-smi does from here on."""
+    os.environ["CUDA_DEVICE_ORDER"] = "PCI_BUS_ID"  # CUDA's own order is by speed
+    seen = os.environ.get("CUDA_VISIBLE_DEVICES")
+    first = [] if seen is None else ["-i", seen.split(",")[0].strip()]
+    if first[1:] in ([""], ["-1"]):
+        raise Fatal(3, f"no GPU: CUDA_VISIBLE_DEVICES is '{seen}'")
     try:
-        made = subprocess.run(["nvidia-smi", f"--query-gpu={','.join(FIELDS)}", "--format=csv,noheader,nounits"],
+        made = subprocess.run(["nvidia-smi", *first, f"--query-gpu={','.join(FIELDS)}", "--format=csv,noheader,nounits"],
                               capture_output=True, text=True, check=False)
     except OSError:
         raise Fatal(3, "no GPU: nvidia-smi is missing") from None
