@@ -21,11 +21,31 @@ __attribute__((visibility("default"))) struct fake_gpu fake_gpu = {
 #define FAKE_GPU                fake_gpu
 #define FAKE_CAPABILITY(device) ((void)(device), fake_gpu.capability)
 static int synchronize(void);
+static void end_context(void);
+#define FAKE_RELEASED()     end_context()
 #define FAKE_SYNCHRONIZED() synchronize()
 enum { FAKE_PROCESSORS = 4 };
 #include "tests/support/fake_cuda.h"
 
 enum { INVALID_VALUE = 1, CAPTURE_UNSUPPORTED = 900 };
+
+/* The call that failed was to enter the context or to wait for it, possibly in order to give back. */
+static bool lost;
+/* It was one of these, or to wait for a stream: work may be left where there is none otherwise. */
+static bool unwaited;
+
+/* The context's end frees what such a failure kept: an allocation, or a kernel's tables and modules. */
+static void end_context(void)
+{
+    if (fake_gpu.contexts)
+        return;
+    unwaited = false;
+    if (!lost)
+        return;
+    lost = false;
+    fake_gpu.allocations -= fake_gpu.allocations == 1;
+    fake_gpu.modules = fake_gpu.modules <= 3 ? 0 : fake_gpu.modules;
+}
 
 /* Every call counts, and may be the one that fails. */
 static int count_call(const char *name)
@@ -36,6 +56,8 @@ static int count_call(const char *name)
     if (++fake_gpu.calls != fake_gpu.fail_at && !named)
         return 0;
     snprintf(fake_gpu.failed, sizeof fake_gpu.failed, "%s", name);
+    lost = !strcmp(name, "cuCtxPushCurrent_v2") || !strcmp(name, "cuCtxSynchronize");
+    unwaited = lost || strstr(name, "Synchronize");
     return INJECTED;
 }
 

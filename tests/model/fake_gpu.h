@@ -21,8 +21,8 @@ struct fake_gpu {
     int capability;     /* 80: compute capability 8.0 */
     int refuses_fusing; /* the library has no product with an epilogue */
     int launches, products, fused, gelus, captures, replays;
-    int early;         /* works whose memory was freed before they ran */
-    int outside;       /* launches and products that were given to no stream of the engine */
+    int early;   /* works whose memory was freed before they ran, streams closed with such */
+    int outside; /* launches and products that were given to no stream of the engine */
     const void *asked; /* the stream of the last cuStreamQuery */
     /* Work that another stream has been given since this one began to wait for it; -1: it waits for none. */
     int (*unseen)(const void *stream);

@@ -19,6 +19,7 @@ FAKE(cuStreamCreate, struct cu_stream **stream, unsigned flags)
 FAKE(cuStreamDestroy_v2, struct cu_stream *stream)
 {
     struct cu_stream **at = &all_streams;
+    fake_gpu.early += !unwaited && stream->first;
     run_all();
     while (*at != stream)
         at = &(*at)->next;

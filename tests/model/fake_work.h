@@ -138,7 +138,7 @@ static void release(const void *begin, size_t bytes)
     const struct range r = {begin, bytes};
     for (const struct cu_stream *s = all_streams; s; s = s->next)
         for (const struct work *w = s->first; w; w = w->next)
-            fake_gpu.early += refers_to(w, &r);
+            fake_gpu.early += !unwaited && refers_to(w, &r);
 }
 
 /* ---- giving ---- */

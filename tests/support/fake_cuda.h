@@ -17,6 +17,9 @@
 #ifndef FAKE_ENTERED /* called with each context that is pushed */
 #define FAKE_ENTERED(context) (void)(context)
 #endif
+#ifndef FAKE_RELEASED /* called after a primary context's release */
+#define FAKE_RELEASED() (void)0
+#endif
 #ifndef FAKE_SYNCHRONIZED /* called when the whole context was waited for; its result is the call's */
 #define FAKE_SYNCHRONIZED() 0
 #endif
@@ -125,6 +128,7 @@ FAKE(cuDevicePrimaryCtxRelease_v2, cu_device device)
 {
     (void)device;
     FAKE_GPU.contexts--;
+    FAKE_RELEASED();
     return 0;
 }
 

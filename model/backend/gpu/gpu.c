@@ -34,13 +34,20 @@ struct backend_state *gpu_open(const struct backend *b, const struct backend_opt
     return NULL;
 }
 
+void gpu_wait_for_streams(struct backend_state *s)
+{
+    struct error ignored;
+    if (s->beside_open)
+        s->driver->wait(s->gpu, &s->beside, &ignored);
+    s->driver->wait(s->gpu, &s->stream, &ignored);
+}
+
 void gpu_close(struct backend_state *s)
 {
     if (!s)
         return;
-    struct error ignored;
     if (s->trains) {
-        s->driver->wait(s->gpu, &s->stream, &ignored);
+        gpu_wait_for_streams(s);
         s->driver->stream_close(s->gpu, &s->stream);
     }
     if (s->beside_open)

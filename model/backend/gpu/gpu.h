@@ -65,4 +65,6 @@ int gpu_head(const struct head_request *r, struct error *e);
 int gpu_mean(const struct engine *g, struct engine_workspace *w, float *ret, struct error *e);
 /* Weights may still be on their way to where inference reads them. */
 int gpu_wait_for_training(struct backend_state *s, struct error *e);
+/* Both streams of training, before something is freed; also if work on them has failed. */
+void gpu_wait_for_streams(struct backend_state *s);
 void gpu_workspace_finish(struct backend_workspace *m);
