@@ -55,11 +55,22 @@ static int pick_asked(struct maskc_kernel *k, const struct device *asked, int or
                      names);
 }
 
+/* True if the file has code for such devices. Otherwise they are not asked whether they are usable: that starts a GPU's driver, which
+   a process that is forked afterwards cannot use. */
+static bool has_code_for(const struct artifact *a, const struct device *d)
+{
+    const enum target_kind kind = d == &device_cuda ? TARGET_CUDA : TARGET_CPU;
+    for (uint32_t k = 0; k < a->n_targets; k++)
+        if (target_find(a->target[k].name, NULL)->kind == kind)
+            return true;
+    return false;
+}
+
 static int pick_any(struct maskc_kernel *k, int ordinal, struct error *e)
 {
     char names[256];
     for (const struct device *const *d = devices; *d; d++) {
-        if ((*d)->on_request || (*d)->unavailable()[0])
+        if ((*d)->on_request || !has_code_for(k->artifact, *d) || (*d)->unavailable()[0])
             continue;
         k->device = *d;
         k->target = best_target(k->artifact, *d, ordinal);

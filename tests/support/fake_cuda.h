@@ -17,6 +17,9 @@
 #ifndef FAKE_ENTERED /* called with each context that is pushed */
 #define FAKE_ENTERED(context) (void)(context)
 #endif
+#ifndef FAKE_STARTED /* called with the driver's start */
+#define FAKE_STARTED() (void)0
+#endif
 #ifndef FAKE_RELEASED /* called after a primary context's release */
 #define FAKE_RELEASED() (void)0
 #endif
@@ -56,6 +59,7 @@ static int count_call(const char *name);
 
 FAKE(cuInit, unsigned flags)
 {
+    FAKE_STARTED();
     return (int)flags;
 }
 

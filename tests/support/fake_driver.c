@@ -26,6 +26,7 @@ __attribute__((constructor)) static void read_capability(void)
 #define FAKE_CURRENT fake_driver.current
 #define FAKE_ENTERED(context) \
     (fake_driver.entered = (int)((size_t)(context) - (size_t)FAKE_CONTEXT(0)))
+#define FAKE_STARTED()      fake_driver.started++
 #define FAKE_SYNCHRONIZED() synchronize()
 static int synchronize(void);
 enum { FAKE_PROCESSORS = 132, FAKE_MODULES = 16, FAKE_HANDLE = 32 };

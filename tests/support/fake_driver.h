@@ -22,6 +22,7 @@ struct fake {
     int copying;    /* a copy to the GPU that was not waited for: launches fail */
     int running;    /* launches that were not waited for: freeing and unloading fail */
     int captures;   /* the caller captures a stream of its own, in the global mode */
+    int started;    /* calls of cuInit */
     int pushed;     /* depth of the context stack */
     int capability; /* 90: compute capability 9.0 */
     int second;     /* of device 1; 0: the same */

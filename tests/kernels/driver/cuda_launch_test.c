@@ -23,6 +23,23 @@ static void compare_tables(const struct abi_plan *seen, const struct plan_pass *
     assert_int_equal(seen->n, n);
 }
 
+/* A file with code for CPUs only does not start the driver. The first test, as a process starts it once. */
+static void test_cpu_file_starts_no_driver(void **state)
+{
+    (void)state;
+    const struct kernel_case c = {
+        "dam-s-example", 70, 0, {.dtype = ABI_F32, .head_dim = 16}, .target = "x86-64-v2"};
+    struct maskc_kernel *k = NULL;
+    struct error e = {0};
+    uint64_t size;
+    uint8_t *bytes = fixture_file(&c, NULL, NULL, &size);
+    assert_int_equal(kernel_load(bytes, size, "x.mkb", NULL, &k, &e),
+                     -1); /* there is no code */
+    assert_non_null(strstr(e.text, "the code cannot be loaded"));
+    assert_int_equal(cuda_fake()->started, 0);
+    free(bytes);
+}
+
 static void test_load_and_launch(void **state)
 {
     (void)state;
@@ -196,6 +213,7 @@ static void test_waves(void **state)
 int main(int argc, char **argv)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_cpu_file_starts_no_driver),
         cmocka_unit_test(test_load_and_launch),
         cmocka_unit_test(test_launch_only_enqueues),
         cmocka_unit_test(test_phases_as_recorded),
