@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "model/backend/backend.h"
+#include <stdio.h>
 
 static const struct backend *const backends[] = {&backend_cpu, &backend_cuda,
                                                  &backend_emulated};
@@ -20,4 +21,12 @@ const struct backend *backend_find(const char *device, int *ret_ordinal, struct 
             return backends[k];
     error_set(e, ERROR_INPUT, "a model does not run on '%s'", d->name);
     return NULL;
+}
+
+void backend_kernel_device(const struct backend *b, int ordinal, char *ret, size_t capacity)
+{
+    if (b->device == &device_cuda)
+        snprintf(ret, capacity, "%s:%d", b->device->name, ordinal);
+    else
+        snprintf(ret, capacity, "%s", b->device->name);
 }

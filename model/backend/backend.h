@@ -104,3 +104,5 @@ extern const struct backend backend_cpu, backend_cuda, backend_emulated;
 /* The backend of a device's name ("cuda:1"; null: the CPU's). Null with *e set: no such name, or
    ERROR_UNAVAILABLE: no device of that kind. The ordinal is not checked. */
 const struct backend *backend_find(const char *device, int *ret_ordinal, struct error *e);
+/* Name of the device that its kernels are loaded on: with a number, as "cuda" is the GPU of the thread's context. */
+void backend_kernel_device(const struct backend *b, int ordinal, char *ret, size_t capacity);

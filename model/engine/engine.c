@@ -96,6 +96,7 @@ static int open_backend(const struct engine_options *o, struct engine *g, struct
         return -1;
     c->backend = b;
     g->device = b->device->name;
+    backend_kernel_device(b, options.ordinal, g->kernels, sizeof g->kernels);
     g->phases_cost = b->phases_cost;
     return 0;
 }
@@ -113,12 +114,10 @@ static struct attention_options attention_options_of(const struct engine *g,
                                                      const struct engine_options *o)
 {
     const struct backend *b = g->encoder->backend;
-    const char *device =
-        o->device ? o->device : b->device->name; /* "cuda:1": with the number */
     return (struct attention_options){.transform = o->transform,
                                       .dtype = o->dtype,
-                                      .device = device,
-                                      .target = b->target ? b->target : device,
+                                      .device = g->kernels,
+                                      .target = b->target ? b->target : g->kernels,
                                       .text_only = b->text_only,
                                       .trains = g->trains,
                                       .dropout = g->dropout,

@@ -56,7 +56,8 @@ struct engine {
     uint32_t parts;              /* heads that are ready */
     uint32_t threads;            /* resolved */
     enum element dtype;
-    const char *device;                    /* "cpu", "cuda", "emulated" */
+    const char *device; /* "cpu", "cuda", "emulated" */
+    char kernels[16];   /* the device that kernels are loaded on: "cpu", "cuda:1" */
     bool trains, dropout, biased, outline; /* as it was asked for */
     bool phases_cost; /* to measure phases the device waits after each, which takes time */
     struct encoder *encoder;

@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Observations of the mock GPU: the requests to cuBLASLt, the calls recorded as a graph and
    replayed, and the allocations left after each call has failed once. */
+#include "model/engine/encoder.h"
 #include "model/engine/heads.h"
+#include "runtime/load/load.h"
 #include "tests/model/device_subject.h"
 #include <setjmp.h>
 #include <stdarg.h>
@@ -99,6 +101,21 @@ static void old_sizes_give_way(void **unused)
     engine_destroy(g);
 }
 
+/* "cuda" is the first GPU, for kernels too, whatever the GPU of the thread's context is. */
+static void kernels_are_on_the_models_gpu(void **unused)
+{
+    (void)unused;
+    random_model(1, 32, 2, 2, "gelu");
+    for (int current = 0; current <= 2; current++) {
+        device_fake->current = current;
+        struct engine *g = device_load("dense", NULL, ELEMENT_F32, 0);
+        const struct maskc_kernel *k = g->encoder->attention.kernel;
+        assert_int_equal(k->device->ordinal(k->code), 0);
+        engine_destroy(g);
+    }
+    device_fake->current = 0;
+}
+
 static bool holds_nothing(void)
 {
     return !device_fake->contexts && !device_fake->modules && !device_fake->allocations &&
@@ -159,8 +176,11 @@ static void each_failure_leaves_nothing(void **unused)
 int device_run_fake_tests(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(what_cublas_can_is_fused),    cmocka_unit_test(unfused_is_the_same),
-        cmocka_unit_test(sizes_are_recorded_once),     cmocka_unit_test(old_sizes_give_way),
+        cmocka_unit_test(what_cublas_can_is_fused),
+        cmocka_unit_test(unfused_is_the_same),
+        cmocka_unit_test(sizes_are_recorded_once),
+        cmocka_unit_test(old_sizes_give_way),
+        cmocka_unit_test(kernels_are_on_the_models_gpu),
         cmocka_unit_test(each_failure_leaves_nothing),
     };
     return cmocka_run_group_tests_name("cuda, fake", tests, NULL, NULL);

@@ -24,6 +24,7 @@ static int synchronize(void);
 static void end_context(void);
 #define FAKE_RELEASED()     end_context()
 #define FAKE_SYNCHRONIZED() synchronize()
+#define FAKE_CURRENT        fake_gpu.current
 enum { FAKE_PROCESSORS = 4 };
 #include "tests/support/fake_cuda.h"
 

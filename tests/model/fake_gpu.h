@@ -18,6 +18,7 @@ struct fake_gpu {
     char fails[64];     /* a call of this name fails, once: */
     int fails_after;    /* so many of them come before it */
     int pushed;         /* depth of the context stack */
+    int current;        /* 1 + the device of the caller's context; 0: none */
     int capability;     /* 80: compute capability 8.0 */
     int refuses_fusing; /* the library has no product with an epilogue */
     int launches, products, fused, gelus, captures, replays;
