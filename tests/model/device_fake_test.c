@@ -142,6 +142,22 @@ static bool live(struct error *e)
     return ok;
 }
 
+/* A cuBLASLt of a newer major version than the driver's is passed over. */
+static void a_newer_library_is_refused(void **unused)
+{
+    (void)unused;
+    random_model(1, 32, 2, 2, "gelu");
+    device_idle = true;
+    for (device_fake->newer = 0; device_fake->newer <= 2; device_fake->newer++) {
+        struct error e = {0};
+        assert_int_equal(live(&e), device_fake->newer < 2);
+        assert_true(device_fake->newer < 2 || strstr(e.text, "no cuBLASLt"));
+    }
+    device_fake->newer = 0;
+    device_idle = false;
+    assert_true(holds_nothing());
+}
+
 /* Each failing call is reported in one line that names it, and nothing stays allocated. */
 static void each_failure_leaves_nothing(void **unused)
 {
@@ -181,6 +197,7 @@ int device_run_fake_tests(void)
         cmocka_unit_test(sizes_are_recorded_once),
         cmocka_unit_test(old_sizes_give_way),
         cmocka_unit_test(kernels_are_on_the_models_gpu),
+        cmocka_unit_test(a_newer_library_is_refused),
         cmocka_unit_test(each_failure_leaves_nothing),
     };
     return cmocka_run_group_tests_name("cuda, fake", tests, NULL, NULL);

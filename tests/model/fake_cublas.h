@@ -29,6 +29,12 @@ static uint64_t shape_of(const struct lt_desc *desc, const struct lt_layout *a,
            (uint64_t)desc->transpose_b;
 }
 
+FAKE(cublasLtGetProperty, int property, int *value)
+{
+    *value = 12 + fake_gpu.newer;
+    return fail(property == LT_MAJOR_VERSION ? 0 : NOT_SUPPORTED);
+}
+
 FAKE(cublasLtCreate, struct lt_handle **handle)
 {
     INSIDE;

@@ -20,6 +20,7 @@ struct fake_gpu {
     int pushed;         /* depth of the context stack */
     int current;        /* 1 + the device of the caller's context; 0: none */
     int capability;     /* 80: compute capability 8.0 */
+    int newer;          /* the major version of cuBLASLt, less 12; the driver is for CUDA 13 */
     int refuses_fusing; /* the library has no product with an epilogue */
     int launches, products, fused, gelus, captures, replays;
     int early;   /* works whose memory was freed before they ran, streams closed with such */

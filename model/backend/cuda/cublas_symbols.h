@@ -23,8 +23,9 @@ struct lt_result {
 };
 
 enum {
-    LT_F32 = 0,   /* CUDA_R_32F */
-    LT_BF16 = 14, /* CUDA_R_16BF */
+    LT_MAJOR_VERSION = 0, /* a property of the library: 13 */
+    LT_F32 = 0,           /* CUDA_R_32F */
+    LT_BF16 = 14,         /* CUDA_R_16BF */
     LT_COMPUTE_32F = 68,
     LT_TRANSPOSE = 1, /* CUBLAS_OP_T */
     LT_DESC_TRANSA = 3,
@@ -41,6 +42,7 @@ enum {
 
 /* clang-format off */
 #define CUBLAS_SYMBOLS(S)                                                                      \
+    S(cublasLtGetProperty, (int property, int *value))                                         \
     S(cublasLtCreate, (struct lt_handle **handle))                                             \
     S(cublasLtDestroy, (struct lt_handle *handle))                                             \
     S(cublasLtMatmulDescCreate, (struct lt_desc **desc, int compute, int scale))               \
