@@ -23,11 +23,18 @@ bool path_exists(const char *folder, const char *name)
     return there;
 }
 
+size_t json_prefix(const char *text, size_t most)
+{
+    enum { LONGEST = 3 }; /* bytes of a character behind its first */
+    size_t n = strnlen(text, most);
+    while (n > most - LONGEST && (text[n] & 0xc0) == 0x80)
+        n--;
+    return n;
+}
+
 const char *json_shown(const char *text, char ret[JSON_SHOWN_BYTES])
 {
-    size_t n = strnlen(text, 60);
-    while (n && (text[n] & 0xc0) == 0x80)
-        n--;
+    const size_t n = json_prefix(text, 60);
     for (size_t k = 0; k < n; k++) {
         const uint8_t c = (uint8_t)text[k], before = (uint8_t)(k ? text[k - 1] : 0);
         ret[k] = text[k];

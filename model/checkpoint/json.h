@@ -12,6 +12,9 @@
 char *path_join(const char *folder, const char *name);
 bool path_exists(const char *folder, const char *name);
 
+/* Bytes of a text's beginning for a message: at most `most`, above 3, in whole characters. */
+size_t json_prefix(const char *text, size_t most);
+
 enum { JSON_SHOWN_BYTES = 64 };
 /* At most 60 bytes of a JSON text for a message: whole characters, control characters as '?'. Returns ret. */
 const char *json_shown(const char *text, char ret[JSON_SHOWN_BYTES]);

@@ -52,8 +52,8 @@ struct train_batch {
     uint32_t sequences, tokens;
     struct sequence *list; /* [sequences] */
     int32_t *offsets; /* [sequences + 1]: rows of sequence s are offsets[s] .. offsets[s+1] */
-    /* [sequences]: a sequence's number and the seed decide its dropout, wherever it stands in the batch. The objective
-       sets its index in the data; the trainer adds epoch * sequences of the data, modulo 2^32 */
+    /* [sequences]: numbers of the sequences. Dropout depends on them and the seed, not on the place in the batch. The
+       objective sets a sequence's index in the data; the trainer adds epoch * sequences of the data, modulo 2^32 */
     uint32_t *sample;
     uint32_t targets;
     struct train_target target[TARGETS_MOST];

@@ -196,6 +196,31 @@ static void results_grow_behind_their_copies(void **unused)
     subject_end(&s);
 }
 
+/* What a library has left on the second stream ends before the array that it works on goes. */
+static void arrays_wait_for_the_second_stream(void **unused)
+{
+    struct train_subject s;
+    struct error e = {0};
+    void *stream;
+    (void)unused;
+    mock_gpu_subject(&s, LAYERS, ELEMENT_F32);
+    struct backend_state *state = s.state->device.state;
+    const struct training_backend *does = s.state->device.does;
+    float *x = does->array_new(state, 1, &e),
+          *from = state->driver->allocate_pinned(state->gpu, sizeof *from, &e);
+    if (!x || !from || does->enter(state, &stream, &e) < 0)
+        fail_msg("%s", e.text);
+    does->leave(state);
+    device_fake->lazy_copies = 1;
+    if (state->driver->send(state->gpu, &state->beside, x, from, sizeof *x, &e) < 0)
+        fail_msg("%s", e.text);
+    device_fake->lazy_copies = 0;
+    does->array_destroy(state, x);
+    state->driver->release_pinned(state->gpu, from);
+    assert_int_equal(device_fake->early, 0);
+    subject_end(&s);
+}
+
 int main(int argc, char **argv)
 {
     const struct CMUnitTest tests[] = {
@@ -203,6 +228,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(sizes_have_their_own_recordings),
         cmocka_unit_test(larger_stages_forget_recordings),
         cmocka_unit_test(results_grow_behind_their_copies),
+        cmocka_unit_test(arrays_wait_for_the_second_stream),
     };
     const int begun = mock_gpu_begin(argc, argv);
     return begun ? begun

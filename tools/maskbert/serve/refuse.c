@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Replies that refuse a request. */
+#include "model/checkpoint/json.h"
 #include "model/tokenizer/base/unicode.h"
 #include "tools/maskbert/serve/route.h"
 #include <stdarg.h>
@@ -20,11 +21,7 @@ static json_t *error_json(const struct request *r, unsigned status, const char *
 
 int request_quoted(const char *name)
 {
-    enum { LONGEST = 3 }; /* bytes of a character behind its first */
-    int size = (int)strnlen(name, QUOTED_BYTES);
-    while (size > QUOTED_BYTES - LONGEST && (name[size] & 0xc0) == 0x80)
-        size--;
-    return size;
+    return (int)json_prefix(name, QUOTED_BYTES);
 }
 
 /* JSON is UTF-8: anything else becomes U+FFFD. */
