@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "masks/base/file.h"
+#include "masks/base/aside.h"
 #include "masks/base/memory.h"
 #include <errno.h>
 #include <fcntl.h>
@@ -69,13 +70,9 @@ static enum error_kind kind_of(int problem)
 }
 
 /* 0, or what went wrong. */
-static int fill(int fd, const char *bytes, size_t size, bool is_new)
+static int fill(int fd, const char *bytes, size_t size)
 {
-    mode_t mask = umask(0);
-    umask(mask);
     int problem = write_all(fd, bytes, size) < 0 ? errno : 0;
-    if (!problem && is_new && fchmod(fd, 0666 & ~mask) < 0)
-        problem = errno;
     return close(fd) < 0 && !problem ? errno : problem;
 }
 
@@ -83,7 +80,7 @@ static int fill(int fd, const char *bytes, size_t size, bool is_new)
 static int write_through(const char *path, const void *bytes, size_t size)
 {
     int fd = open(path, O_WRONLY | O_CLOEXEC);
-    return fd < 0 ? errno : fill(fd, bytes, size, false);
+    return fd < 0 ? errno : fill(fd, bytes, size);
 }
 
 static int write_aside(const char *path, const void *bytes, size_t size)
@@ -91,7 +88,7 @@ static int write_aside(const char *path, const void *bytes, size_t size)
     size_t length = strlen(path) + sizeof ".XXXXXX";
     char *aside = memory_new(length, 1);
     snprintf(aside, length, "%s.XXXXXX", path);
-    int fd = mkstemp(aside), problem = fd < 0 ? errno : fill(fd, bytes, size, true);
+    int fd = aside_file(aside), problem = fd < 0 ? errno : fill(fd, bytes, size);
     if (!problem && rename(aside, path) < 0)
         problem = errno;
     if (problem && fd >= 0)

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "masks/base/folder.h"
+#include "masks/base/aside.h"
 #include "masks/base/file.h"
 #include "masks/base/memory.h"
 #include "masks/base/text.h"
@@ -109,7 +110,7 @@ int folder_begin(const char *path, struct folder *ret, struct error *e)
     int r = check_place(ret->path, e);
     if (r == 0)
         r = make_parents(ret, e);
-    if (r == 0 && !mkdtemp(ret->aside))
+    if (r == 0 && aside_folder(ret->aside) < 0)
         r = error_set(e, ERROR_INPUT, "%s: cannot be made: %s", path, strerror(errno));
     if (r < 0) {
         remove_parents(ret);
@@ -164,16 +165,13 @@ static int for_all(const char *from, const char *to, place_fn *run)
     return r;
 }
 
-/* The new folder gets the rights that mkdir would give it; mkdtemp gives fewer. */
 static int give_name(const struct folder *f)
 {
     if (is_folder(f->path))
         return for_all(f->aside, f->path, check_target) < 0
                    ? -1
                    : for_all(f->aside, f->path, rename);
-    const mode_t mask = umask(0);
-    umask(mask);
-    return chmod(f->aside, 0777 & ~mask) < 0 ? -1 : rename(f->aside, f->path);
+    return rename(f->aside, f->path);
 }
 
 /* ---- or away ---- */

@@ -9,7 +9,7 @@ import importlib
 import io
 import math
 import os
-import tempfile
+import secrets
 
 import matplotlib
 from matplotlib import ticker
@@ -225,13 +225,11 @@ def write_whole(path, data):
         with open(path, "wb") as f:
             f.write(data)
         return
-    handle, beside = tempfile.mkstemp(dir=os.path.dirname(path), prefix=".figure-")
+    beside = os.path.join(os.path.dirname(path), f".figure-{secrets.token_hex(4)}")
+    handle = os.open(beside, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o666)
     try:
         with open(handle, "wb") as f:
             f.write(data)
-        mask = os.umask(0)
-        os.umask(mask)
-        os.chmod(beside, 0o666 & ~mask)
         os.replace(beside, path)
     except BaseException:
         os.unlink(beside)
