@@ -6,7 +6,9 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <pthread.h>
+#include <signal.h>
 #include <spawn.h>
+#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -132,6 +134,35 @@ static int wait_for(pid_t child)
     return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
 }
 
+/* Where SIGCHLD is ignored, as servers have it, the kernel throws the status of a child away. While any of ours runs it is not. */
+static struct {
+    pthread_mutex_t lock;
+    uint32_t children;
+    bool ignored;
+    struct sigaction before;
+} statuses = {.lock = PTHREAD_MUTEX_INITIALIZER};
+
+static void keep_statuses(void)
+{
+    pthread_mutex_lock(&statuses.lock);
+    if (statuses.children++ == 0) {
+        sigaction(SIGCHLD, NULL, &statuses.before);
+        statuses.ignored =
+            statuses.before.sa_handler == SIG_IGN || statuses.before.sa_flags & SA_NOCLDWAIT;
+        if (statuses.ignored)
+            sigaction(SIGCHLD, &(struct sigaction){.sa_handler = SIG_DFL}, NULL);
+    }
+    pthread_mutex_unlock(&statuses.lock);
+}
+
+static void release_statuses(void)
+{
+    pthread_mutex_lock(&statuses.lock);
+    if (--statuses.children == 0 && statuses.ignored)
+        sigaction(SIGCHLD, &statuses.before, NULL);
+    pthread_mutex_unlock(&statuses.lock);
+}
+
 static int run(const struct setting *s, const char *const *argument, struct text *output,
                struct error *e)
 {
@@ -139,14 +170,16 @@ static int run(const struct setting *s, const char *const *argument, struct text
     pid_t child;
     if (pipe2(ends, O_CLOEXEC) < 0)
         return error_set(e, ERROR_UNAVAILABLE, "%s: %s", argument[0], strerror(errno));
-    int code = start(s, argument, ends[1], &child);
+    keep_statuses();
+    const int code = start(s, argument, ends[1], &child);
     close(ends[1]);
     if (!code)
         read_all(ends[0], output);
     close(ends[0]);
-    if (code)
-        return error_set(e, ERROR_UNAVAILABLE, "%s: %s", argument[0], strerror(code));
-    return wait_for(child);
+    const int status = code ? 0 : wait_for(child);
+    release_statuses();
+    return code ? error_set(e, ERROR_UNAVAILABLE, "%s: %s", argument[0], strerror(code))
+                : status;
 }
 
 int process_run(const char *const *argument, struct text *output, struct error *e)

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Is the kernel file of a plan that the caller made the one that the pipeline makes with a plan of its own? */
+/* Is the kernel file of a plan that the caller made the one that the pipeline makes with a plan of its own? Does it learn how a compiler ended? */
 #include "gen/family/family.h"
 #include "gen/plan/plan.h"
 #include "masks/input/load.h"
+#include "runtime/base/process.h"
 #include "runtime/pipeline/pipeline.h"
 #include "tests/support/test.h"
 #include <stdlib.h>
@@ -62,10 +63,26 @@ static void a_plan_of_the_caller_is_taken(void **state)
     mask_destroy(m);
 }
 
+/* Servers often have it so, and programs inherit it. */
+static void a_childs_status_is_known_where_sigchld_is_ignored(void **state)
+{
+    (void)state;
+    struct text output = {0};
+    struct sigaction after;
+    signal(SIGCHLD, SIG_IGN);
+    assert_int_equal(process_run((const char *[]){"true", NULL}, &output, NULL), 0);
+    assert_int_equal(process_run((const char *[]){"false", NULL}, &output, NULL), 1);
+    sigaction(SIGCHLD, NULL, &after);
+    assert_ptr_equal(after.sa_handler, SIG_IGN);
+    signal(SIGCHLD, SIG_DFL);
+    text_finish(&output);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_plan_of_the_caller_is_taken),
+        cmocka_unit_test(a_childs_status_is_known_where_sigchld_is_ignored),
     };
     return cmocka_run_group_tests_name("runtime/pipeline", tests, NULL, NULL);
 }
