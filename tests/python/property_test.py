@@ -144,7 +144,8 @@ class PropertyTest(Case):
         offsets = torch.tensor([0] + lengths).cumsum(0).to(draw.choice((torch.int32, torch.int64)))
         total = sum(lengths)
         q, k, v = (torch.randn(total, HEADS, D).to(dtype).requires_grad_() for _ in range(3))
-        grad, x = torch.randn(total, HEADS, D).to(dtype), torch.randn(HEADS, N, N) if kernel.bias else None
+        grad, x = torch.randn(draw.choice((total, 1)), draw.choice((HEADS, 1)), D).to(dtype), torch.randn(HEADS, N, N) if kernel.bias else None
+        grad = grad.expand(total, HEADS, D)
         out, lse = maskc.attention(q, k, v, kernel, offsets=offsets, bias=x, return_lse=True)
         self.assertEqual((out.shape, lse.shape), (q.shape, (HEADS, total)))
         grads = torch.autograd.grad(out, (q, k, v), grad)

@@ -184,6 +184,21 @@ class OperatorTest(Case):
         self.assertEqual(out.shape, (0, 2, 64, 16))
         self.assertEqual(maskc.attention(*(t[:0].numpy() for t in (self.q, self.k, self.v)), self.kernel, lengths=[]).shape, (0, 2, 64, 16))
 
+    def test_one_vector_expanded_to_all_rows(self):
+        """Strides that are all 0 mean "contiguous" to a launch."""
+        import torch
+        kept = (self.q, self.k, self.v, torch.randn_like(self.q))
+        for k in range(4):
+            one = [t.detach() if j != k else t[0, 0, 0].detach().expand(2, 2, 64, 16) for j, t in enumerate(kept)]
+            made = []
+            for tensors in (one, [t.contiguous() for t in one]):
+                q, key, v = (t.requires_grad_() for t in tensors[:3])
+                out = maskc.attention(q, key, v, self.kernel)
+                made.append((out, *torch.autograd.grad(out, (q, key, v), tensors[3])))
+            self.assertTrue(all(torch.equal(a, b) for a, b in zip(*made)), k)
+            if KIND == "cpu" and has("numpy"):
+                self.assertTrue(torch.equal(torch.from_numpy(maskc.attention(*(t.detach().numpy() for t in one[:3]), self.kernel)), made[0][0]), k)
+
     def test_a_changing_seed_compiles_once_more(self):
         """As an int, torch.compile makes it symbolic after the first one."""
         import torch

@@ -22,7 +22,7 @@ def workspace(size):
 
 
 def usable(array, name, kernel):
-    """The array, copied where the kernel cannot read its strides."""
+    """The array, copied where the kernel cannot read its strides. Strides that are all 0 would mean "contiguous"."""
     import numpy
     want = DTYPE.get(kernel.dtype)
     if want is None:
@@ -30,7 +30,7 @@ def usable(array, name, kernel):
     if array.dtype != want:
         raise Error(2, f"{name}: {array.dtype}, but the kernel was compiled for {want}")
     size = array.itemsize
-    if (array.strides[-1] != size and array.shape[-1] > 1) or array.ctypes.data % 16 or any(s % 16 for s in array.strides[:-1]):
+    if (array.strides[-1] != size and array.shape[-1] > 1) or array.ctypes.data % 16 or any(s % 16 for s in array.strides[:-1]) or not any(array.strides[:-1]):
         return numpy.ascontiguousarray(array)
     return array
 

@@ -128,15 +128,18 @@ int64_t bytes_of(const maskc_info &i)
     return i.dtype == MASKC_BF16 || i.dtype == MASKC_F16 ? 2 : 4;
 }
 
-// D contiguous; pointer and strides of a whole number of 16 bytes.
+// D contiguous; pointer and strides of a whole number of 16 bytes. Not a vector expanded to all rows: strides that are all 0 mean "contiguous".
 bool readable(const View &v, int64_t bytes)
 {
     if ((uintptr_t)v.data % 16 || (v.sizes[v.dim - 1] > 1 && v.strides[v.dim - 1] != 1))
         return false;
-    for (int64_t k = 0; k + 1 < v.dim; k++)
+    bool moves = false;
+    for (int64_t k = 0; k + 1 < v.dim; k++) {
+        moves = moves || v.strides[k];
         if (v.sizes[k] > 1 && v.strides[k] * bytes % 16)
             return false;
-    return true;
+    }
+    return moves;
 }
 
 Tensor make(const int64_t *sizes, const int64_t *strides, int64_t dim, int32_t dtype, const View &like)
@@ -319,8 +322,8 @@ View operand(Call &c, const Tensor &t, const char *name, bool warn, bool keys = 
         return v;
     if (warn && !warned.exchange(true))
         aoti_torch_warn(__func__, __FILE__, __LINE__,
-                        "maskc: a tensor is copied, as its last dimension is not contiguous, or its memory or strides are "
-                        "no multiples of 16 bytes");
+                        "maskc: a tensor is copied, as its last dimension is not contiguous, its memory or strides are "
+                        "no multiples of 16 bytes, or one vector is expanded to all rows");
     Tensor made = make_like(v);
     torch::stable::copy_(made, t);
     c.copies.push_back(made);
@@ -444,6 +447,17 @@ void begin(Call &c, const Common &o, const Tensor &q, const Tensor &k)
     l.soft = bias_of(c, o.bias);
 }
 
+// f32 [B, H, N] or [H, T], contiguous: hooks on saved tensors may change it.
+bool is_lse(const Call &c, const View &v)
+{
+    const int64_t packed[2] = {c.q.sizes[1], c.q.sizes[0]}, *sizes = c.q.dim == 3 ? packed : c.q.sizes;
+    bool ret = v.dtype == aoti_torch_dtype_float32() && v.dim == c.q.dim - 1;
+    int64_t step = 1;
+    for (int64_t k = c.q.dim - 1; ret && k-- > 0; step *= sizes[k])
+        ret = v.sizes[k] == sizes[k] && (sizes[k] < 2 || step == 0 || v.strides[k] == step);
+    return ret;
+}
+
 bool is_empty(const Call &c)
 {
     return c.launch.batch == 0 || c.q.sizes[0] == 0 || (c.q.dim == 4 && c.q.sizes[2] == 0);
@@ -510,7 +524,7 @@ std::tuple<Tensor, Tensor, Tensor, Tensor> backward(const Tensor &grad_out, cons
     c.launch.out = tensor_of(operand(c, out, "out", false));
     c.launch.grad_out = tensor_of(operand(c, grad_out, "grad_out", false));
     const View sums = view_of(lse);
-    REFUSE_UNLESS(sums.dtype == aoti_torch_dtype_float32() && sums.dim == c.q.dim - 1, "lse: not what forward gave");
+    REFUSE_UNLESS(is_lse(c, sums), "lse: not what forward gave");
     c.launch.lse = static_cast<float *>(sums.data);
     Tensor grads[3] = {make_like(c.q), make_like(key), make_like(key)};
     c.launch.grad_query = tensor_of(view_of(grads[0]));
