@@ -91,6 +91,7 @@ struct instruction {
     uint8_t writes, reads; /* scoreboards that it sets (7: none) */
     uint8_t waits;         /* those that it waits for, a bit each */
     uint8_t stall;         /* cycles until the warp's next instruction */
+    uint16_t needs;        /* registers of a thread: up to the highest that it names */
     uint8_t n_results, n_sources;
     uint16_t result[MAX_SCORED], source[MAX_SCORED]; /* registers, as scoreboards count them */
     const char *text;                                /* as disassembled */

@@ -50,7 +50,7 @@ struct run {
 static void run(const struct text *t, uint32_t warps, struct run *r)
 {
     static char text[4096];
-    struct program p = {.entry = "probe", .parameters = PARAMETERS, .registers = 32};
+    struct program p = {.entry = "probe", .parameters = PARAMETERS, .registers = 40};
     static struct memory memory;
     memory = (struct memory){.count = 0};
     uint8_t *out = memory_allocate(&memory, OUT);
@@ -90,7 +90,8 @@ static void run(const struct text *t, uint32_t warps, struct run *r)
 #define OPERAND                                                               \
     "S2R R0, SR_TID.X", "STS.128 [R0.X16], R4", "STS.128 [R0.X16+0x200], R4", \
         "UMOV UR7, 0x40000040"
-#define PRODUCT "HGMMA.64x8x16.F32.BF16 R24, R32, gdesc[UR4], RZ, !UPT, gsb0"
+#define UNTIL_UP0 "PLOP3.LUT P0, PT, PT, PT, UP0, 0x80, 0x0", "@!P0 BRA `(.L_x_0)"
+#define PRODUCT   "HGMMA.64x8x16.F32.BF16 R24, R32, gdesc[UR4], RZ, !UPT, gsb0"
 
 static const struct {
     const char *name, *fault; /* null: none */
@@ -184,12 +185,13 @@ static const struct {
     {"registers that are free",
      NULL,
      {.line = {"USETMAXREG.DEALLOC.CTAPOOL 0x18",
-               ".L_x_0:", "USETMAXREG.TRY_ALLOC.CTAPOOL UP0, 0x20",
-               "PLOP3.LUT P0, PT, PT, PT, UP0, 0x80, 0x0", "@!P0 BRA `(.L_x_0)", "EXIT"}}},
+               ".L_x_0:", "USETMAXREG.TRY_ALLOC.CTAPOOL UP0, 0x20", UNTIL_UP0, "EXIT"}}},
+    {"a register that was given back",
+     "R24 of a warp that has 24 registers",
+     {.line = {"USETMAXREG.DEALLOC.CTAPOOL 0x18", "IADD3 R24, RZ, RZ, RZ", "EXIT"}}},
     {"registers that nobody gave back",
      "deadlock",
-     {.line = {".L_x_0:", "USETMAXREG.TRY_ALLOC.CTAPOOL UP0, 0x28",
-               "PLOP3.LUT P0, PT, PT, PT, UP0, 0x80, 0x0", "@!P0 BRA `(.L_x_0)", "EXIT"}}},
+     {.line = {".L_x_0:", "USETMAXREG.TRY_ALLOC.CTAPOOL UP0, 0x30", UNTIL_UP0, "EXIT"}}},
     {"a product that is waited for",
      NULL,
      {.line = {OPERAND, "FENCE.VIEW.ASYNC.S", "WARPGROUP.ARRIVE", PRODUCT,

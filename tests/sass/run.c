@@ -53,6 +53,13 @@ static void forget_issue(const struct warp *w, uint32_t pc)
         w->block->counts[pc]--;
 }
 
+/* setmaxnreg has taken the others away. */
+static void check_registers(const struct warp *w, const struct instruction *i, uint32_t mask)
+{
+    if (mask && w->block->hopper && i->needs > hopper_of(w)->registers)
+        fault(w, "R%u of a warp that has %u registers", i->needs - 1u, hopper_of(w)->registers);
+}
+
 /* The path goes on until it parts, waits or ends. */
 static void run_path(struct warp *w, struct path *p)
 {
@@ -65,6 +72,7 @@ static void run_path(struct warp *w, struct path *p)
         w->now = i;
         note_issue(w, pc);
         const uint32_t mask = guarded(w, i, p->mask);
+        check_registers(w, i, mask);
         scoreboard_issue(w, i, mask);
         cost_issue(w, i, mask);
         if (i->control == CONTROL_NONE) {

@@ -29,8 +29,29 @@ static void add_operand(const struct operand *o, uint32_t words, uint16_t *list,
     }
 }
 
+/* Up to the highest register of an operand. */
+static uint32_t needs_of(const struct operand *o, uint32_t words)
+{
+    const bool is_address = o->kind == OPERAND_ADDRESS || o->kind == OPERAND_CONSTANT;
+    if ((o->kind != OPERAND_REGISTER && !is_address) || o->index == ZERO_REGISTER)
+        return 0;
+    return o->index + (!is_address ? words : o->wide ? 2 : 1);
+}
+
+static void list_needs(struct instruction *i)
+{
+    const uint32_t sums =
+        i->bytes * 4u; /* of a product: 64 x (8 bytes) floats over 128 threads */
+    for (uint32_t k = 0; k < i->operands; k++) {
+        const bool is_sum = i->run == run_product_issue && k != 1;
+        const uint32_t needs = needs_of(&i->op[k], is_sum ? sums : k < 4 ? i->words[k] : 1);
+        i->needs = needs > i->needs ? (uint16_t)needs : i->needs;
+    }
+}
+
 void scoreboard_list(struct instruction *i)
 {
+    list_needs(i);
     if (i->guard.kind == OPERAND_PREDICATE)
         add_operand(&i->guard, 1, i->source, &i->n_sources);
     for (uint32_t k = 0; k < i->operands; k++) {
