@@ -9,7 +9,7 @@
 
 enum {
     MOST_OPERANDS = 6,
-    KEPT = 64,              /* launches: a step of 12 layers has 36 */
+    KEPT = 128,             /* launches: a step of 24 layers has 72 */
     PARAMETER_BYTES = 4096, /* of a kernel, at most */
     LEAST_STRIDE = 16,      /* bytes; all strides are multiples of it */
     STRIDE_BITS = 40,       /* strides are below 2^40 bytes */
