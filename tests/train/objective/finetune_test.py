@@ -44,8 +44,7 @@ def answers(toy, task, run, *options):
 
 
 def same_answers(toy, task, run):
-    """The predictions of `eval` are those of `classify` and `answer`."""
-    evaluate(toy, task, run, "--predictions", "p.json")
+    """The predictions that `eval` wrote are those of `classify` and `answer`."""
     said = (toy.work / "p.json").read_text()
     os.remove(toy.work / "p.json")
     theirs = answers(toy, task, run)
@@ -80,7 +79,7 @@ def learns(toy, task):
     assert config["architectures"] == [name] and "newly initialised: " in made.stderr, (config, made.stderr)
     assert summary == json.loads((toy.work / "run/summary.json").read_text())
     assert summary["metric"]["name"] == metric and (FEW or summary["metric"]["mean"] > least), (task, summary["metric"])
-    says = evaluate(toy, task, "run")
+    says = evaluate(toy, task, "run", "--predictions", "p.json")
     assert says["metrics"] == summary["runs"][0]["metrics"] and says["examples"] == finetune_toy.COUNTS["dev"], says
     if not FEW:
         check_log(toy.log("run"), metric, epochs, summary)
@@ -94,7 +93,8 @@ def learns(toy, task):
         assert config["problem_type"] == "regression" and config["num_labels"] == 1
     if task.startswith("squad"):
         assert not {"id2label", "label2id", "num_labels"} & config.keys(), "transformers expects two labels"
-    keeps_head(toy, task)
+    if not FEW:
+        keeps_head(toy, task)
     overflows(toy, task)
     toy.remove("run")
 
@@ -112,7 +112,7 @@ def overflows(toy, task):
     """Output that is not finite is one error, not an empty line, a NaN or a figure."""
     finetune_toy.overflow("run", "word_embeddings.weight")
     lines = dev_texts(task)[0] + "\n"
-    for more in ([], ["--json"]):
+    for more in ([], ["--json"]) if task in ("text", "squad1") else (["--json"],):
         toy.refused("maskbert: the model's output for line 1 is not finite", "answer" if task.startswith("squad") else "classify", "run", *more, stdin=lines, code=1)
     where = {"squad1": "dev.json: the model's output for example ", "squad2": "dev.json: the model's output for example "}.get(task, ": the model's output for line ")
     toy.refused(where, "eval", "run", "--task", finetune_toy.NAMES.get(task, task), "--data", task, "--predictions", "p.json", code=1)
