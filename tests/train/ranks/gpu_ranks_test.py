@@ -78,7 +78,8 @@ def numbers_of_ranks(toy):
         assert [x["ranks"] for x in toy.log(run) if "lr" in x] == 3 * [ranks]
         same(toy, "alone", run)
     toy.states("of2")[-1].unlink()
-    toy.ranks(4, *toy.command("of2", *BITS, "--resume"), MASTER_ADDR="localhost", MASTER_PORT=str(free_port()))
+    srun = {"SLURM_STEP_NUM_TASKS": "2", "SLURM_PROCID": "0", "PMIX_RANK": "0"}  # that started torchrun
+    toy.ranks(4, *toy.command("of2", *BITS, "--resume"), MASTER_ADDR="localhost", MASTER_PORT=str(free_port()), TORCHELASTIC_RUN_ID="none", **srun)
     same(toy, "alone", "of2")
     toy.remove("alone", "of2", "of4")
 

@@ -6,7 +6,6 @@ Same bits for 1, 2 and 4 ranks, resumed with another number of them, in pre-trai
 what ends when one rank fails, and what it says. --long has each fault 20 times, and more of them. Exit code 77 without MPI."""
 import argparse
 import concurrent.futures
-import copy
 import os
 import pathlib
 import random
@@ -20,81 +19,8 @@ sys.dont_write_bytecode = True
 ROOT = pathlib.Path(__file__).resolve().parents[3]
 sys.path[:0] = [str(ROOT / "tests/train"), str(ROOT / "tests/train/objective")]
 import finetune_toy  # noqa: E402
-from pretrain_toy import Toy, alive, children_seconds, run_tests, same  # noqa: E402
-
-MPIRUN = ["mpirun", "--oversubscribe", "--bind-to", "none", *(["--allow-run-as-root"] if os.getuid() == 0 else [])]
-# Started as each rank: writes its process number to a file, and gives one rank more options, other templates or a file size limit.
-WRAPPER = """#!/bin/sh
-[ "$OMPI_COMM_WORLD_RANK" != "$ODD_RANK" ] || { set -- "$@" $ODD_OPTIONS; [ -z "$ODD_TEMPLATES" ] || export MASKC_TEMPLATES="$ODD_TEMPLATES"; }
-[ "$OMPI_COMM_WORLD_RANK" != 0 ] || [ -z "$MOST_BLOCKS" ] || ulimit -f "$MOST_BLOCKS"
-echo $$ > pid.$OMPI_COMM_WORLD_RANK
-exec "$@"
-"""
-SECONDS = 30
-
-
-class RankToy(Toy):
-    def __init__(self, maskbert, work):
-        super().__init__(maskbert, work)
-        path = self.work / "wrapper"
-        path.write_text(WRAPPER)
-        path.chmod(0o755)
-
-    def apart(self, name):
-        """The same toy in a folder of its own."""
-        made = copy.copy(self)
-        made.work = self.work / name
-        made.work.mkdir()
-        for path in ("model", "data", "wrapper"):
-            (made.work / path).symlink_to(self.work / path)
-        return made
-
-    def start(self, ranks, *command, wrapped=False, **env):
-        """mpirun as a process, with pipes."""
-        wrapper = ["./wrapper"] if wrapped else []
-        return subprocess.Popen([*MPIRUN, "-n", str(ranks), *wrapper, self.maskbert, *map(str, command)], cwd=self.work, text=True,
-                                stdout=subprocess.PIPE, stderr=subprocess.PIPE, env={**os.environ, "OMP_NUM_THREADS": "1", **env})
-
-    def ranks(self, ranks, *command, **more):
-        child = self.start(ranks, *command, **more)
-        out, err = child.communicate(timeout=300)
-        assert child.returncode == 0, f"{command}: {child.returncode}: {err}"
-        return out, err
-
-    def ends(self, ranks, says, *command, code=1, **more):
-        """All ranks end in time with that code; one line of maskbert's says why."""
-        child = self.start(ranks, *command, wrapped=True, **more)
-        self.ended(child, says, code)
-
-    def ended(self, child, says, *codes):
-        begin = time.time()
-        err = child.communicate(timeout=SECONDS)[1]
-        assert time.time() - begin < SECONDS and child.returncode in codes, (child.returncode, err)
-        said = [x for x in err.splitlines() if x.startswith("maskbert: ") and not any(w in x for w in ("tokens/s", "unigram entropy", "held-out"))]
-        assert len(said) == 1 and says in said[0], err
-        pids = [int(p.read_text()) for p in self.work.glob("pid.*")]
-        while any(alive(p) for p in pids) and time.time() - begin < SECONDS:  # on a busy machine mpirun ends before its processes
-            time.sleep(0.01)
-        assert len(pids) > 1 and not any(alive(p) for p in pids), pids
-        self.forget()
-
-    def pid(self, rank):
-        path = self.work / f"pid.{rank}"
-        while not path.exists() or not path.read_text().endswith("\n"):
-            time.sleep(0.01)
-        return int(path.read_text())
-
-    def forget(self):
-        for path in self.work.glob("pid.*"):
-            path.unlink()
-
-    def saved(self, run, *children):
-        """Waits for a first state of a run of these processes."""
-        folder = self.work / run / "state"
-        while not folder.exists() or not [p for p in folder.iterdir() if p.name.endswith("safetensors")]:
-            for child in children:
-                assert child.poll() is None, (child.returncode, child.stderr.read())
-            time.sleep(0.01)
+from pretrain_toy import children_seconds, run_tests, same  # noqa: E402
+from rank_toy import SECONDS, RankToy  # noqa: E402
 
 
 def evaluations(toy, run):
@@ -288,13 +214,27 @@ def started(toy, options, env):
                              env={**os.environ, **{n: str(v[k]) for n, v in env.items()}}) for k, o in enumerate(options)]
 
 
+# An mpirun that must not inherit the variables of another launcher's processes.
+STRICT = """#!/bin/sh
+env | grep -E "^(PMI|SLURM_PROCID)" && exit 9
+PATH="${PATH#*:}" exec mpirun "$@"
+"""
+
+
 def other_launchers(toy):
     """The variables of torchrun and of Slurm: mpirun takes over, and all processes have one fate."""
+    strict = toy.work / "bin/mpirun"
+    strict.parent.mkdir()
+    strict.write_text(STRICT)
+    strict.chmod(0o755)
     steps = ["--steps", 3, "--threads", 1]
     toy.train("alone", *steps, *FOUR)
     torch = {"RANK": "01", "WORLD_SIZE": "22", "LOCAL_WORLD_SIZE": "22", "MASTER_ADDR": ["localhost"] * 2, "MASTER_PORT": [os.getpid()] * 2}
     slurm = {"SLURM_PROCID": "01", "SLURM_STEP_NUM_TASKS": "22", "SLURM_JOB_ID": [os.getpid()] * 2}
-    for env in (torch, slurm):
+    around = {"TORCHELASTIC_RUN_ID": ["none"] * 2, "PMIX_RANK": "00", "PMIX_NAMESPACE": ["slurm.pmix.1.0"] * 2, "SLURM_PROCID": "00",
+              "SLURM_STEP_NUM_TASKS": "33", "SLURM_STEP_NUM_NODES": "33",  # of an srun that started torchrun
+              "PATH": [f"{strict.parent}:{os.environ['PATH']}"] * 2}
+    for env in ({**torch, **around}, slurm):
         assert [(c.communicate(timeout=SECONDS)[1], c.returncode)[1] for c in started(toy, [steps, steps], env)] == [0, 0]
         same(toy, "alone", "run")
         assert toy.log("run")[0]["ranks"] == 2
@@ -309,7 +249,7 @@ def other_launchers(toy):
         said = [c.communicate(timeout=SECONDS)[1] for c in children]
         assert children[1 - lost].returncode == 1 and f"rank {lost} is gone" in said[1 - lost], said
         toy.remove("run")
-    toy.remove("alone")
+    toy.remove("alone", "bin")
 
 
 def refused(toy):

@@ -18,17 +18,20 @@
 /* Variables of a launcher. Slurm sets its own for the steps of a job: one process is a plain command inside sbatch. */
 struct launcher {
     const char *name, *size, *rank;
-    bool needs_rank; /* without a rank it is none of ours */
-    bool is_mpi;     /* its processes are MPI's */
-    bool of_one;     /* one process is a rank, too */
+    bool needs_rank;  /* without a rank it is none of ours */
+    bool is_mpi;      /* its processes are MPI's */
+    bool of_one;      /* one process is a rank, too */
+    const char *mark; /* another variable that it always sets, or null */
 };
 
+/* torchrun first: its processes inherit the variables of an srun or mpirun that started torchrun on each machine. */
 static const struct launcher launchers[] = {
-    {"mpirun", "OMPI_COMM_WORLD_SIZE", "OMPI_COMM_WORLD_RANK", false, true, true},
-    {"mpirun", "PMI_SIZE", "PMI_RANK", false, true, true},
-    {"mpirun", "MV2_COMM_WORLD_SIZE", "MV2_COMM_WORLD_RANK", false, true, true},
-    {"srun", "SLURM_STEP_NUM_TASKS", "SLURM_PROCID", true, false, false},
-    {"torchrun", "WORLD_SIZE", "RANK", false, false, true},
+    {"torchrun", "WORLD_SIZE", "RANK", true, false, true, "TORCHELASTIC_RUN_ID"},
+    {"mpirun", "OMPI_COMM_WORLD_SIZE", "OMPI_COMM_WORLD_RANK", false, true, true, NULL},
+    {"mpirun", "PMI_SIZE", "PMI_RANK", false, true, true, NULL},
+    {"mpirun", "MV2_COMM_WORLD_SIZE", "MV2_COMM_WORLD_RANK", false, true, true, NULL},
+    {"srun", "SLURM_STEP_NUM_TASKS", "SLURM_PROCID", true, false, false, NULL},
+    {"torchrun", "WORLD_SIZE", "RANK", false, false, true, NULL},
 };
 
 static uint32_t number(const char *variable)
@@ -43,7 +46,8 @@ static const struct launcher *launcher_of(const struct options *o)
 {
     for (size_t k = 0; k < sizeof launchers / sizeof *launchers && o->ranks != 1; k++) {
         const struct launcher *l = &launchers[k];
-        if (number(l->size) > !l->of_one && (!l->needs_rank || getenv(l->rank)))
+        if (number(l->size) > !l->of_one && (!l->needs_rank || getenv(l->rank)) &&
+            (!l->mark || getenv(l->mark)))
             return l;
     }
     return NULL;
@@ -98,24 +102,27 @@ static int check(const struct launcher *l, const struct comm *c, uint32_t size, 
                            l->name, size, c->size, size);
 }
 
-/* An MPI that its launcher did not start would find one process, or end it. */
+/* An MPI that its launcher did not start would find one process, or end it. Variables of a launcher around torchrun are those of
+   another process. */
 static bool is_started_by_mpi(const struct launcher *l)
 {
     static const char *const variables[] = {"PMIX_RANK", "PMIX_NAMESPACE", "PMI_FD",
                                             "PMI_PORT"};
-    for (size_t k = 0; k < sizeof variables / sizeof *variables; k++)
+    for (size_t k = 0; k < sizeof variables / sizeof *variables && !l->mark; k++)
         if (getenv(variables[k]))
             return true;
     return l->is_mpi && getenv("OMPI_COMM_WORLD_LOCAL_RANK");
 }
 
-/* Names that the processes of one launch have in common. */
-static char *group_of(void)
+/* Names that the processes of one launch have in common. MASTER_ADDR is not: each machine may have its own name for rank 0.
+   Nor are Slurm's where torchrun was started by one srun for each machine. */
+static char *group_of(const struct launcher *l)
 {
-    static const char *const variables[] = {"MASTER_ADDR", "MASTER_PORT", "TORCHELASTIC_RUN_ID",
+    static const char *const variables[] = {"MASTER_PORT", "TORCHELASTIC_RUN_ID",
                                             "SLURM_JOB_ID", "SLURM_STEP_ID"};
+    const size_t of_torchrun = 2, all = sizeof variables / sizeof *variables;
     struct text t = {0};
-    for (size_t k = 0; k < sizeof variables / sizeof *variables; k++) {
+    for (size_t k = 0; k < (l->mark ? of_torchrun : all); k++) {
         const char *value = getenv(variables[k]);
         text_add(&t, "%s;", value ? value : "");
     }
@@ -126,7 +133,7 @@ static char *group_of(void)
 static bool is_local(uint32_t size)
 {
     const uint32_t local = number("LOCAL_WORLD_SIZE"), nodes = number("SLURM_STEP_NUM_NODES");
-    return (!local || local == size) && nodes <= 1;
+    return local ? local == size : nodes <= 1;
 }
 
 static int start_again(const struct launcher *l, uint32_t size, struct ranks *ret,
@@ -137,7 +144,7 @@ static int start_again(const struct launcher *l, uint32_t size, struct ranks *re
                          "%s started %u processes on several machines without MPI: "
                          "mpirun -n %u --host .. maskbert .. or srun --mpi=pmix starts ranks",
                          l->name, size, size);
-    char *group = group_of();
+    char *group = group_of(l);
     const struct relaunch r = {l->name, number(l->rank), size, group};
     ret->ended = true;
     const int result = relaunch(&r, &ret->code, e);
@@ -202,7 +209,7 @@ static int meet(const struct launcher *l, const struct options *o, uint32_t size
                 struct ranks *ret, struct error *e)
 {
     const char *local = local_variable();
-    char *where = place_of(l, o, e), *group = group_of();
+    char *where = place_of(l, o, e), *group = group_of(l);
     const struct tcp_meeting m = {number(l->rank), size,         where,
                                   group,           MEET_SECONDS, local && !number(local)};
     const struct comm *c = where && tcp_address_check(where, e) == 0 ? comm_tcp(&m, e) : NULL;

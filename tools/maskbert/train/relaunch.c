@@ -43,6 +43,27 @@ static int read_command(struct command *ret, struct error *e)
                : error_set(e, ERROR_UNAVAILABLE, "/proc/self/cmdline: cannot be read");
 }
 
+/* Variables of a launcher's processes; users set those of MCA. */
+static bool is_of_launcher(const char *variable)
+{
+    static const char *const prefix[] = {"PMIX_", "PMI_", "OMPI_COMM_WORLD_"};
+    bool ret = false;
+    for (size_t k = 0; k < sizeof prefix / sizeof *prefix; k++)
+        ret = ret || strncmp(variable, prefix[k], strlen(prefix[k])) == 0;
+    return ret && strncmp(variable, "PMIX_MCA_", strlen("PMIX_MCA_")) != 0;
+}
+
+/* mpirun would take itself for a process of the launcher around it. */
+static void forget_launcher(void)
+{
+    for (size_t k = 0; environ[k];) {
+        const size_t length = strcspn(environ[k], "=");
+        char *name = is_of_launcher(environ[k]) ? strndup(environ[k], length) : NULL;
+        k += !name || unsetenv(name) < 0;
+        free(name);
+    }
+}
+
 /* Variables of Open MPI say what other MPIs do unasked. */
 static void set_environment(void)
 {
@@ -54,6 +75,7 @@ static void set_environment(void)
                                       "OMPI_MCA_rmaps_base_oversubscribe"};
     for (size_t k = 0; k < sizeof gone / sizeof *gone; k++)
         unsetenv(gone[k]);
+    forget_launcher();
     for (size_t k = 0; k < sizeof set / sizeof *set; k++)
         setenv(set[k], "1", 1);
     setenv("OMPI_MCA_hwloc_base_binding_policy", "none", 1);
