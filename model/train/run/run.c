@@ -210,7 +210,7 @@ static int evaluate(struct loop *l, struct error *e)
     if (r->watch->tell)
         r->watch->tell("evaluating");
     if (trainer_evaluate(&r->trainer, r->held_out, &r->options.data_options, &v, e) < 0 ||
-        comm_agree(run_comm(r), run_score(r, &l->scores, e), e) < 0)
+        run_score(r, &l->scores, e) < 0)
         return -1;
     l->held_out = v;
     l->evaluated = true;

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "model/train/run/run_score.h"
 #include "model/evaluate/evaluate.h"
+#include "model/train/run/run_ranks.h"
 #include <math.h>
 
 /* Names of the task's metrics, each of them undefined. */
@@ -21,19 +22,15 @@ static struct task_scores undefined(const struct dataset *d)
     return ret;
 }
 
-int run_score(struct run *r, struct task_scores *ret, struct error *e)
+static int predict(struct run *r, const struct dataset *d, struct task_scores *ret,
+                   struct error *e)
 {
-    const struct objective *o = r->options.objective;
-    const struct dataset *d = o->dataset ? o->dataset(r->held_out) : NULL;
     bool not_finite = false;
     const struct task_options options = {.max_length = r->options.max_length,
                                          .overlap = r->options.overlap,
                                          .not_finite = &not_finite};
     const struct task_runner runner = {r->engine, &options, &r->workspace};
     struct evaluated v;
-    *ret = (struct task_scores){0};
-    if (!d)
-        return 0;
     if (evaluate_dataset(&runner, d, r->options.null_threshold, &v, e) < 0) {
         if (!not_finite)
             return -1;
@@ -43,6 +40,39 @@ int run_score(struct run *r, struct task_scores *ret, struct error *e)
     }
     *ret = task_scores_of(d, &v.found);
     evaluated_finish(&v);
+    return 0;
+}
+
+int run_score(struct run *r, struct task_scores *ret, struct error *e)
+{
+    const struct objective *o = r->options.objective;
+    const struct dataset *d = o->dataset ? o->dataset(r->held_out) : NULL;
+    *ret = (struct task_scores){0};
+    if (!d)
+        return 0;
+    int result = 0;
+    if (run_is_first(r))
+        result = predict(r, d, ret, e);
+    else
+        *ret = undefined(d);
+    return comm_follow(run_comm(r), result, e) < 0 ? -1 : run_score_share(run_comm(r), ret, e);
+}
+
+int run_score_share(const struct comm *c, struct task_scores *s, struct error *e)
+{
+    double value[SCORES] = {0};
+    uint64_t form[] = {(uint64_t)s->count, (uint64_t)s->chief};
+    if (c->rank)
+        form[0] = form[1] = 0;
+    for (int k = 0; k < s->count && !c->rank; k++)
+        value[k] = s->score[k].value;
+    if (c->sum_f64(c, value, SCORES, e) < 0 ||
+        c->sum_u64(c, form, sizeof form / sizeof *form, e) < 0)
+        return -1;
+    s->count = (int)form[0];
+    s->chief = (int)form[1];
+    for (int k = 0; k < s->count; k++)
+        s->score[k].value = value[k];
     return 0;
 }
 

@@ -106,7 +106,11 @@ def fine_tuned(toy):
     for seed in ("seed-0", "seed-1"):
         same(toy, f"alone/{seed}", f"of2/{seed}")
         assert evaluations(toy, f"alone/{seed}") == evaluations(toy, f"of2/{seed}")
-    toy.remove("alone", "of2", "task")
+    odd = spoilt_templates(toy, "splat(0)")  # rank 1 would predict otherwise, and take other steps for the best
+    command[8:10] = ["--eval-every", 4, "--lr", 1e-2]
+    toy.ranks(2, *command, "odd", wrapped=True, ODD_RANK="1", ODD_TEMPLATES=str(odd))
+    toy.forget()
+    toy.remove("alone", "of2", "odd", "task", odd.name)
 
 
 # ---- what ends ----
@@ -173,14 +177,14 @@ def other_options(toy, turns):
     shutil.rmtree(toy.work / "other")
 
 
-def spoilt_templates(toy):
-    """A folder of the CPU's templates with a softmax that makes NaN."""
+def spoilt_templates(toy, wrong='splat(__builtin_nanf(""))'):
+    """A folder of the CPU's templates with a softmax that is wrong, or makes NaN."""
     folder = toy.work / "spoilt"
     shutil.copytree(ROOT / "templates", folder)
     path, right = folder / "cpu/softmax.h", "pick_or_zero(some, one / pick(some, l, one))"
     text = path.read_text()
     assert text.count(right) == 1
-    path.write_text(text.replace(right, 'splat(__builtin_nanf(""))'))
+    path.write_text(text.replace(right, wrong))
     return folder
 
 

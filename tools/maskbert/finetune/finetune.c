@@ -3,6 +3,7 @@
 #include "masks/base/memory.h"
 #include "masks/base/text.h"
 #include "model/checkpoint/json.h"
+#include "model/train/run/run_score.h"
 #include "tools/maskbert/command.h"
 #include "tools/maskbert/finetune/assess.h"
 #include "tools/maskbert/finetune/summary.h"
@@ -28,7 +29,7 @@ struct tuning {
 
 /* ---- one run ---- */
 
-/* Evaluates the run's folder by the inference path: the figures of `maskbert eval`. */
+/* Evaluates the run's folder by the inference path, on the run's device: the figures of `maskbert eval`. */
 static int assess_run(const struct tuning *t, const struct run_options *r, struct tuned_run *to,
                       struct error *e)
 {
@@ -37,10 +38,10 @@ static int assess_run(const struct tuning *t, const struct run_options *r, struc
         .task = r->task,
         .data = r->data,
         .part = TASK_DEV,
-        .quiet = !ranks_first(&t->ranks),
         .null_threshold = r->null_threshold,
         .texts = {.max_length = r->max_length, .overlap = r->overlap},
-        .engine = {.dtype = r->dtype,
+        .engine = {.device = r->device,
+                   .dtype = r->dtype,
                    .threads = r->threads,
                    .progress = ranks_watch(&t->ranks)->tell}};
     struct assessment j;
@@ -58,7 +59,17 @@ static int fail(struct tuning *t, const struct error *e)
     return -1;
 }
 
-/* 0; else t->code is the exit code. Every rank assesses the run: all go on by the same figures. */
+/* Rank 0 assesses the run, and all go on by its figures. */
+static int assess_alone(const struct tuning *t, const struct run_options *r,
+                        struct tuned_run *to, struct error *e)
+{
+    const int result = ranks_first(&t->ranks) ? assess_run(t, r, to, e) : 0;
+    return comm_follow(t->ranks.comm, result, e) < 0
+               ? -1
+               : run_score_share(t->ranks.comm, &to->scores, e);
+}
+
+/* 0; else t->code is the exit code. */
 static int train(struct tuning *t, const struct run_options *r, struct tuned_run *to)
 {
     struct error e = {0};
@@ -78,7 +89,7 @@ static int train(struct tuning *t, const struct run_options *r, struct tuned_run
                              .repeat = r->repeat,
                              .best_epoch = (double)result.best_step / result.epoch_steps,
                              .elapsed = result.elapsed};
-    if (comm_agree(t->ranks.comm, assess_run(t, r, to, &e), &e) < 0) /* the summary frees *to */
+    if (assess_alone(t, r, to, &e) < 0) /* the summary frees *to */
         return fail(t, &e);
     if (ranks_first(&t->ranks))
         tuned_run_say(to);
