@@ -58,36 +58,64 @@ int run_ranks_compare(struct run *r, struct error *e)
 
 /* ---- parameters ---- */
 
-static int hash_values(const struct run *r, uint64_t *ret, struct error *e)
+static int hash_values(const struct train_state *s, uint64_t seed, uint64_t *ret,
+                       struct error *e)
 {
-    const struct train_state *s = r->state;
     float *own;
     const float *values = array_view(&s->device, s->value, s->value, s->count, &own, e);
     if (!values)
         return -1;
-    *ret = XXH3_64bits_withSeed(values, s->count * sizeof *values, r->facts.step);
+    *ret = XXH3_64bits_withSeed(values, s->count * sizeof *values, seed);
     free(own);
     return 0;
 }
 
-int run_ranks_check(const struct run *r, struct error *e)
+/* Of the parameters, and of alpha where a mask is learned. */
+static int hash_all(const struct run *r, uint64_t *ret, struct error *e)
+{
+    const int result = hash_values(r->state, r->facts.step, ret, e);
+    return result == 0 && r->learner ? hash_values(&r->learner->alpha, *ret, ret, e) : result;
+}
+
+/* Sets *ret to the first rank that has other parameters than rank 0; to 0: none has. */
+static int find_other(const struct run *r, uint32_t *ret, struct error *e)
 {
     const struct comm *c = run_comm(r);
+    *ret = 0;
     if (c->size == 1)
         return 0;
     uint64_t *hash = memory_new(c->size, sizeof *hash);
-    int result = comm_agree(c, hash_values(r, &hash[c->rank], e), e);
+    int result = comm_agree(c, hash_all(r, &hash[c->rank], e), e);
     if (result == 0)
         result = c->sum_u64(c, hash, c->size, e);
-    for (uint32_t k = 1; k < c->size && result == 0; k++)
-        if (hash[k] != hash[0])
-            result =
-                error_set(e, ERROR_FALSE,
-                          "rank %u: begins with other parameters than rank 0; RUN must lie "
-                          "in a folder that all ranks share",
-                          k);
+    for (uint32_t k = c->size; k-- > 1;)
+        *ret = hash[k] != hash[0] ? k : *ret;
     free(hash);
     return result;
+}
+
+int run_ranks_check(const struct run *r, struct error *e)
+{
+    uint32_t other;
+    if (find_other(r, &other, e) < 0)
+        return -1;
+    return !other ? 0
+                  : error_set(e, ERROR_FALSE,
+                              "rank %u: begins with other parameters than rank 0; RUN must lie "
+                              "in a folder that all ranks share",
+                              other);
+}
+
+int run_ranks_check_save(const struct run *r, struct error *e)
+{
+    uint32_t other;
+    if (find_other(r, &other, e) < 0)
+        return -1;
+    return !other ? 0
+                  : error_set(e, ERROR_FALSE,
+                              "rank %u: step %llu: other parameters than on rank 0; what was "
+                              "saved before stays",
+                              other, (unsigned long long)r->facts.step);
 }
 
 /* ---- GPUs ---- */

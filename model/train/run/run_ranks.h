@@ -14,6 +14,8 @@ int run_ranks_go_on(const struct run *r, bool *ret, struct error *e);
 int run_ranks_compare(struct run *r, struct error *e);
 /* Do all ranks begin with the same step and the same parameters? */
 int run_ranks_check(const struct run *r, struct error *e);
+/* Have all ranks still the same ones? With --zero, too: only moments are shared out. */
+int run_ranks_check_save(const struct run *r, struct error *e);
 /* On GPUs, NCCL sums the ranks' arrays from here on. */
 int run_ranks_use_nccl(struct run *r, struct error *e);
 /* The run's time as rank 0 has it; *stop: any rank was asked to stop. */

@@ -85,7 +85,9 @@ static int update(const struct trainer *t, const struct step_request *q,
     const struct optimizer_step at = {q->step, q->rate, threads},
                                 of_mask = {q->step, q->mask_rate, threads};
     bool finite = isfinite(ret->loss);
-    if (finite && t->learner && learner_gather(t->learner, &finite, e) < 0)
+    /* Agreed at once: the others would go on to sums over ranks. */
+    if (finite && t->learner &&
+        comm_agree(t->comm, learner_gather(t->learner, &finite, e), e) < 0)
         return -1;
     if (!finite)
         return 0;

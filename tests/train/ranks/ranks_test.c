@@ -12,6 +12,14 @@
 
 static bool few; /* --few, under sanitizers: two ranks, one kind of learned mask */
 
+static const struct learn_options distances = {.kind = LEARN_DISTANCES,
+                                               .lambda = 1e-3,
+                                               .tau = 1,
+                                               .tau_end = 0.5,
+                                               .scale = 10,
+                                               .rate = 1e-2,
+                                               .relaxed = true};
+
 /* ---- comparisons ---- */
 
 static void compare_held_out(const struct evaluation *a, const struct evaluation *b)
@@ -81,13 +89,7 @@ static void ranks_have_the_bits_of_one(void **unused)
 static void so_do_learned_masks(void **unused)
 {
     (void)unused;
-    struct learn_options o = {.kind = LEARN_DISTANCES,
-                              .lambda = 1e-3,
-                              .tau = 1,
-                              .tau_end = 0.5,
-                              .scale = 10,
-                              .rate = 1e-2,
-                              .relaxed = true};
+    struct learn_options o = distances;
     if (!few)
         check(&o);
     o.two_levels = true;
@@ -154,14 +156,9 @@ static void samples_stay_whole(void **unused)
     (void)unused;
     random_group = 2;
     check(&(struct learn_options){.kind = LEARN_NOTHING});
-    check(&(struct learn_options){.kind = LEARN_DISTANCES,
-                                  .lambda = 1e-3,
-                                  .tau = 1,
-                                  .tau_end = 0.5,
-                                  .scale = 10,
-                                  .rate = 1e-2,
-                                  .relaxed = true,
-                                  .two_levels = true});
+    struct learn_options o = distances;
+    o.two_levels = true;
+    check(&o);
     random_group = 1;
 }
 
@@ -235,6 +232,22 @@ static void failure_ends_all(void **unused)
     free(rank);
 }
 
+/* Nor when a rank cannot read the gradient of a mask before sums that share the moments. */
+static void failure_between_sums_ends_all(void **unused)
+{
+    (void)unused;
+    struct rank *rank = memory_new(MOST_RANKS, sizeof *rank);
+    struct meeting m = {.ranks = 2, .shares_moments = true, .loses_bias = true};
+    random_model(1, 64, 4, 2, "gelu");
+    run_ranks(rank, 2, &distances, &m);
+    for (uint32_t k = 0; k < m.ranks; k++) {
+        assert_int_equal(rank[k].result, -1);
+        assert_string_equal(rank[k].error.text, "rank 1: cannot be read");
+        rank_end(&rank[k]);
+    }
+    free(rank);
+}
+
 /* The loss of rank 1 alone is not finite: nothing moves, and each rank knows which one it was. */
 static void the_faulty_rank_is_named(void **unused)
 {
@@ -252,6 +265,34 @@ static void the_faulty_rank_is_named(void **unused)
     free(rank);
 }
 
+static void must_not_save(struct rank *rank, struct meeting *m, float *number)
+{
+    const float before = *number;
+    *number += 1e-6f;
+    run_threads(rank, m, rank_save);
+    *number = before;
+    for (uint32_t k = 0; k < m->ranks; k++) {
+        assert_int_equal(rank[k].result, -1);
+        assert_int_equal(rank[k].error.kind, ERROR_FALSE);
+        assert_non_null(strstr(rank[k].error.text, "rank 1: step 7: other parameters"));
+    }
+}
+
+/* One number of rank 1, of a parameter or of a learned mask, is another one: no rank writes. */
+static void other_parameters_are_not_saved(void **unused)
+{
+    (void)unused;
+    struct rank *rank = memory_new(MOST_RANKS, sizeof *rank);
+    struct meeting m = {.ranks = 2};
+    random_model(1, 64, 4, 2, "gelu");
+    run_ranks(rank, 2, &distances, &m);
+    must_not_save(rank, &m, &rank[1].trainer.state->value[11]);
+    must_not_save(rank, &m, &rank[1].trainer.learner->alpha.value[3]);
+    for (uint32_t k = 0; k < m.ranks; k++)
+        rank_end(&rank[k]);
+    free(rank);
+}
+
 int main(int argc, char **argv)
 {
     struct error e = {0};
@@ -260,10 +301,14 @@ int main(int argc, char **argv)
         return 77;
     matmul_destroy(m);
     few = argc > 1 && !strcmp(argv[1], "--few");
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(ranks_have_the_bits_of_one), cmocka_unit_test(so_do_learned_masks),
-        cmocka_unit_test(so_do_shared_moments),       cmocka_unit_test(samples_stay_whole),
-        cmocka_unit_test(parts_have_equal_tokens),    cmocka_unit_test(failure_ends_all),
-        cmocka_unit_test(the_faulty_rank_is_named)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(ranks_have_the_bits_of_one),
+                                       cmocka_unit_test(so_do_learned_masks),
+                                       cmocka_unit_test(so_do_shared_moments),
+                                       cmocka_unit_test(samples_stay_whole),
+                                       cmocka_unit_test(parts_have_equal_tokens),
+                                       cmocka_unit_test(failure_ends_all),
+                                       cmocka_unit_test(failure_between_sums_ends_all),
+                                       cmocka_unit_test(the_faulty_rank_is_named),
+                                       cmocka_unit_test(other_parameters_are_not_saved)};
     return cmocka_run_group_tests(tests, random_setup, random_teardown);
 }

@@ -137,6 +137,22 @@ static void poison(const struct trainer *t)
     must(engine_repack(t->engine, &e), &e);
 }
 
+static int cannot_read(struct backend_state *s, const float *from, uint64_t count, float *to,
+                       struct error *e)
+{
+    (void)s, (void)from, (void)count, (void)to;
+    return error_set(e, ERROR_UNAVAILABLE, "cannot be read");
+}
+
+static void lose_bias(struct mirror *m)
+{
+    static struct training_backend odd;
+    odd = *m->device.does;
+    odd.array_read = cannot_read;
+    m->device.does = &odd;
+    m->host = memory_copy(m->host, m->count * sizeof *m->host);
+}
+
 static void share_moments(struct rank *r)
 {
     struct error e = {0};
@@ -147,11 +163,20 @@ static void share_moments(struct rank *r)
          &e);
 }
 
-void run_ranks(struct rank rank[MOST_RANKS], uint32_t parts, const struct learn_options *learn,
-               struct meeting *m)
+void run_threads(struct rank rank[MOST_RANKS], struct meeting *m, void *(*body)(void *rank))
 {
     pthread_t thread[MOST_RANKS];
     pthread_barrier_init(&m->barrier, NULL, m->ranks);
+    for (uint32_t k = 0; k < m->ranks; k++)
+        pthread_create(&thread[k], NULL, body, &rank[k]);
+    for (uint32_t k = 0; k < m->ranks; k++)
+        pthread_join(thread[k], NULL);
+    pthread_barrier_destroy(&m->barrier);
+}
+
+void run_ranks(struct rank rank[MOST_RANKS], uint32_t parts, const struct learn_options *learn,
+               struct meeting *m)
+{
     for (uint32_t k = 0; k < m->ranks; k++) {
         rank[k].comm = (struct comm){.name = "threads",
                                      .rank = k,
@@ -168,10 +193,8 @@ void run_ranks(struct rank rank[MOST_RANKS], uint32_t parts, const struct learn_
             share_moments(&rank[k]);
         if (m->poisons_last && k == m->ranks - 1)
             poison(&rank[k].trainer);
+        if (m->loses_bias && k == m->ranks - 1)
+            lose_bias(&rank[k].trainer.learner->d_bias);
     }
-    for (uint32_t k = 0; k < m->ranks; k++)
-        pthread_create(&thread[k], NULL, rank_run, &rank[k]);
-    for (uint32_t k = 0; k < m->ranks; k++)
-        pthread_join(thread[k], NULL);
-    pthread_barrier_destroy(&m->barrier);
+    run_threads(rank, m, rank_run);
 }

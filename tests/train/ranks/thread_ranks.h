@@ -11,6 +11,7 @@ struct meeting {
     pthread_barrier_t barrier;
     uint32_t ranks;
     bool poisons_last;   /* a parameter of the last rank is NaN */
+    bool loses_bias;     /* the last rank cannot read the gradient of the mask's bias */
     bool shares_moments; /* --zero */
     void *array[MOST_RANKS];
     struct comm_move move[MOST_RANKS];
@@ -34,7 +35,10 @@ struct rank {
 void must(int r, const struct error *e);
 void rank_begin(struct rank *r, const struct learn_options *learn);
 void rank_end(struct rank *r);
-void *rank_run(void *rank); /* an evaluation and STEPS steps */
+void *rank_run(void *rank);  /* an evaluation and STEPS steps */
+void *rank_save(void *rank); /* run_save() of step 7, in no folder; rank_save.c */
+/* Calls body(&rank[k]) in a thread for each of m->ranks. */
+void run_threads(struct rank rank[MOST_RANKS], struct meeting *m, void *(*body)(void *rank));
 /* Begins and runs m->ranks of them, with the batch in so many parts. */
 void run_ranks(struct rank rank[MOST_RANKS], uint32_t parts, const struct learn_options *learn,
                struct meeting *m);
