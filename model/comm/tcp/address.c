@@ -1,9 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "model/comm/tcp/address.h"
+#include "masks/base/memory.h"
 #include "masks/base/text.h"
 #include <errno.h>
 #include <fcntl.h>
+#include <ifaddrs.h>
 #include <inttypes.h>
+#include <libgen.h>
+#include <net/if.h>
 #include <netdb.h>
 #include <netinet/in.h>
 #include <poll.h>
@@ -17,7 +21,7 @@
 enum { BACKLOG = 1024, CONNECT_MS = 5000 };
 #define SCHEME     "tcp://"
 #define FILE_BEGIN "maskbert-ranks"
-#define FILE_FORM  FILE_BEGIN " 1 %255s %15s %" SCNx64
+#define FILE_FORM  FILE_BEGIN " 1 %255s %15s %" SCNx64 "%n"
 
 bool tcp_address_is_given(const char *where)
 {
@@ -100,6 +104,34 @@ static int port_of(int socket, char ret[16])
                : 0;
 }
 
+/* Those of other machines' networks; of IPv6 not link-local ones, which need a scope of the other machine's. */
+static bool is_reachable(const struct ifaddrs *a)
+{
+    const struct sockaddr *s = a->ifa_addr;
+    if (!s || !(a->ifa_flags & IFF_UP) || (a->ifa_flags & IFF_LOOPBACK))
+        return false;
+    return s->sa_family == AF_INET ||
+           (s->sa_family == AF_INET6 &&
+            !IN6_IS_ADDR_LINKLOCAL(&((const struct sockaddr_in6 *)(const void *)s)->sin6_addr));
+}
+
+/* Without any the name is left. */
+static void find_others(struct tcp_address *to)
+{
+    struct ifaddrs *list = NULL;
+    if (getifaddrs(&list) < 0)
+        return;
+    for (const struct ifaddrs *a = list; a && to->others < TCP_OTHERS; a = a->ifa_next)
+        if (is_reachable(a))
+            to->others +=
+                getnameinfo(a->ifa_addr,
+                            a->ifa_addr->sa_family == AF_INET ? sizeof(struct sockaddr_in)
+                                                              : sizeof(struct sockaddr_in6),
+                            to->other[to->others], sizeof *to->other, NULL, 0,
+                            NI_NUMERICHOST) == 0;
+    freeifaddrs(list);
+}
+
 /* A file that holds something else is left as it is. */
 static int check_file(const char *path, struct error *e)
 {
@@ -126,9 +158,10 @@ static bool write_part(const char *path, const struct tcp_address *a)
     const int f = open(path, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
     if (f < 0)
         return false;
-    const bool written =
-        dprintf(f, FILE_BEGIN " 1 %s %s %" PRIx64 "\n", a->host, a->port, a->key) > 0 &&
-        fsync(f) == 0;
+    bool written = dprintf(f, FILE_BEGIN " 1 %s %s %" PRIx64, a->host, a->port, a->key) > 0;
+    for (uint32_t k = 0; k < a->others; k++)
+        written = written && dprintf(f, " %s", a->other[k]) > 0;
+    written = written && dprintf(f, "\n") > 0 && fsync(f) == 0;
     const int error = errno;
     const bool closed = close(f) == 0;
     errno = written ? errno : error;
@@ -156,17 +189,19 @@ static int publish(const char *where, int socket, struct tcp_address *a, struct 
     if (gethostname(a->host, sizeof a->host - 1) < 0 || port_of(socket, a->port) < 0 ||
         getrandom(&a->key, sizeof a->key, 0) != (ssize_t)sizeof a->key)
         return error_set(e, ERROR_UNAVAILABLE, "--rendezvous %s: %s", where, strerror(errno));
+    find_others(a);
     return write_file(where, a, e);
 }
 
-int tcp_address_listen(const char *where, struct tcp_address *ret, int *ret_socket,
-                       struct error *e)
+int tcp_address_listen(const char *where, bool spreads, struct tcp_address *ret,
+                       int *ret_socket, struct error *e)
 {
     const bool given = tcp_address_is_given(where);
     *ret = (struct tcp_address){.port = "0"};
     if (given && !parse(where, ret))
         return tcp_address_check(where, e);
-    *ret_socket = listen_at(given && is_loopback(ret->host) ? ret->host : NULL, ret->port);
+    const bool is_near = given && is_loopback(ret->host) && !spreads;
+    *ret_socket = listen_at(is_near ? ret->host : NULL, ret->port);
     if (*ret_socket < 0)
         return error_set(e, ERROR_UNAVAILABLE,
                          "rank 0 cannot listen at %s: %s; --rendezvous names another place",
@@ -187,16 +222,42 @@ void tcp_address_forget(const char *where, const struct tcp_address *own)
 
 /* ---- the others ---- */
 
+/* NFS remembers that a file was missing until the folder is opened again. */
+static void look_again(const char *where)
+{
+    char *copy = memory_text(where);
+    const int f = open(dirname(copy), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    if (f >= 0)
+        close(f);
+    free(copy);
+}
+
+static bool read_line(FILE *f, struct tcp_address *ret)
+{
+    char line[1024];
+    int size = 0;
+    *ret = (struct tcp_address){0};
+    if (!fgets(line, sizeof line, f) ||
+        sscanf(line, FILE_FORM, ret->host, ret->port, &ret->key, &size) != 3)
+        return false;
+    for (int at = size; ret->others < TCP_OTHERS; at += size) {
+        if (sscanf(line + at, " %63s%n", ret->other[ret->others], &size) != 1)
+            break;
+        ret->others++;
+    }
+    return true;
+}
+
 bool tcp_address_read(const char *where, struct tcp_address *ret)
 {
     char own[256] = "";
     if (tcp_address_is_given(where))
         return parse(where, ret);
+    look_again(where);
     FILE *f = fopen(where, "re");
     if (!f)
         return false;
-    *ret = (struct tcp_address){0};
-    const bool read = fscanf(f, FILE_FORM, ret->host, ret->port, &ret->key) == 3;
+    const bool read = read_line(f, ret);
     fclose(f);
     gethostname(own, sizeof own - 1);
     if (!strcmp(own, ret->host))
@@ -204,32 +265,48 @@ bool tcp_address_read(const char *where, struct tcp_address *ret)
     return read;
 }
 
+/* 0, or errno. */
+static int finish_connect(int socket)
+{
+    struct pollfd p = {socket, POLLOUT, 0};
+    int error = 0;
+    socklen_t size = sizeof error;
+    const int n = poll(&p, 1, CONNECT_MS);
+    if (n <= 0)
+        return n ? errno : ETIMEDOUT;
+    return getsockopt(socket, SOL_SOCKET, SO_ERROR, &error, &size) < 0 ? errno : error;
+}
+
+/* -1: errno. */
 static int connect_to(const struct addrinfo *a)
 {
     const int s = socket(a->ai_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
-    struct pollfd p = {s, POLLOUT, 0};
-    int error = 0;
-    socklen_t size = sizeof error;
     if (s < 0)
         return -1;
-    if ((connect(s, a->ai_addr, a->ai_addrlen) == 0 ||
-         (errno == EINPROGRESS && poll(&p, 1, CONNECT_MS) == 1 &&
-          getsockopt(s, SOL_SOCKET, SO_ERROR, &error, &size) == 0 && !error)) &&
-        fcntl(s, F_SETFL, 0) == 0)
+    int error = connect(s, a->ai_addr, a->ai_addrlen) == 0 ? 0 : errno;
+    if (error == EINPROGRESS)
+        error = finish_connect(s);
+    if (!error && fcntl(s, F_SETFL, 0) == 0)
         return s;
     close(s);
+    errno = error ? error : EIO;
     return -1;
 }
 
-int tcp_address_connect(const struct tcp_address *a)
+int tcp_address_connect(const struct tcp_address *a, uint32_t turn, struct error *e)
 {
     const struct addrinfo hints = {.ai_socktype = SOCK_STREAM};
+    const uint32_t k = turn % (1 + a->others);
+    const char *host = k ? a->other[k - 1] : a->host;
     struct addrinfo *list = NULL;
     int s = -1;
-    if (getaddrinfo(a->host, a->port, &hints, &list) != 0)
-        return -1;
+    const int failed = getaddrinfo(host, a->port, &hints, &list);
+    if (failed)
+        return error_set(e, ERROR_UNAVAILABLE, "%s: %s", host, gai_strerror(failed));
     for (const struct addrinfo *x = list; x && s < 0; x = x->ai_next)
         s = connect_to(x);
+    if (s < 0)
+        error_set(e, ERROR_UNAVAILABLE, "%s, port %s: %s", host, a->port, strerror(errno));
     freeaddrinfo(list);
     return s;
 }

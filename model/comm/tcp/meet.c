@@ -235,7 +235,7 @@ static int lead(const struct tcp_meeting *m, struct tcp_links *l, struct error *
 {
     struct tcp_address a;
     struct host h = {.m = m, .links = l, .group = XXH3_64bits(m->group, strlen(m->group))};
-    if (tcp_address_listen(m->where, &a, &h.listener, e) < 0)
+    if (tcp_address_listen(m->where, m->spreads, &a, &h.listener, e) < 0)
         return -1;
     h.key = a.key;
     const int r = wait_for_others(&h, e);
@@ -250,13 +250,19 @@ static int lead(const struct tcp_meeting *m, struct tcp_links *l, struct error *
 
 /* ---- the others ---- */
 
+/* The last attempt to connect. */
+struct attempt {
+    uint32_t turn;    /* of the next one: tcp_address_connect() */
+    struct error why; /* it failed; empty: it did not */
+};
+
 /* -1: not yet. */
 static int say_hello(const struct tcp_meeting *m, const struct tcp_address *a,
-                     enum tcp_channel c)
+                     enum tcp_channel c, uint32_t turn, struct error *e)
 {
     const struct hello hello = {HELLO,   a->key,  XXH3_64bits(m->group, strlen(m->group)),
                                 m->rank, m->size, c};
-    const int s = tcp_address_connect(a);
+    const int s = tcp_address_connect(a, turn, e);
     if (s >= 0 && tcp_send(s, &hello, sizeof hello))
         return s;
     if (s >= 0)
@@ -284,13 +290,18 @@ static void drop_links(struct tcp_links *l)
         }
 }
 
-static bool try_once(const struct tcp_meeting *m, struct tcp_links *l, double end)
+static bool try_once(const struct tcp_meeting *m, struct tcp_links *l, double end,
+                     struct attempt *t)
 {
     struct tcp_address a;
-    if (!tcp_address_read(m->where, &a))
+    if (!tcp_address_read(m->where, &a)) {
+        error_set(&t->why, ERROR_FALSE, "no address is there");
         return false;
+    }
+    const uint32_t turn = t->turn++;
+    t->why = (struct error){0};
     for (int c = TCP_CHANNELS; c-- > 0;) {
-        const int s = say_hello(m, &a, (enum tcp_channel)c);
+        const int s = say_hello(m, &a, (enum tcp_channel)c, turn, &t->why);
         if (s < 0)
             return false;
         set_links(l, 0, (enum tcp_channel)c, s);
@@ -298,18 +309,23 @@ static bool try_once(const struct tcp_meeting *m, struct tcp_links *l, double en
     return is_accepted(l, end);
 }
 
+static int say_no_answer(const struct tcp_meeting *m, const struct attempt *t, struct error *e)
+{
+    return error_set(e, ERROR_FALSE, "rank %u: rank 0 did not answer at %s within %g s%s%s",
+                     m->rank, m->where, m->seconds,
+                     *t->why.text ? "; " : ", or not all ranks came", t->why.text);
+}
+
 static int follow(const struct tcp_meeting *m, struct tcp_links *l, struct error *e)
 {
     const double end = tcp_now() + m->seconds;
-    while (!try_once(m, l, end)) {
+    struct attempt t = {0};
+    while (!try_once(m, l, end, &t)) {
         drop_links(l);
         if (asked_to_stop())
             return say_stopped(e);
         if (tcp_now() > end)
-            return error_set(
-                e, ERROR_FALSE,
-                "rank %u: rank 0 did not answer at %s within %g s, or not all ranks came",
-                m->rank, m->where, m->seconds);
+            return say_no_answer(m, &t, e);
         usleep(PAUSE_MS * 1000);
     }
     return 0;

@@ -14,6 +14,7 @@ struct tcp_meeting {
     const char *group; /* a text that the ranks of this launch have in common */
     double seconds;    /* how long ranks wait for each other */
     bool speaks;       /* the first rank of its machine: reports the loss of rank 0 */
+    bool spreads;      /* ranks are on several machines */
 };
 
 /* Joins the other ranks. If a process later exits or does not respond for 20 s, one line on stderr names its rank (one per

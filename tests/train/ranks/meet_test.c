@@ -1,15 +1,19 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Ranks that meet by TCP. Do they pass over the file of an earlier launch, connections of others, and a rank's connection that
-   failed? Is a file with other contents left as it is, and the reason told where they do not meet? */
+   failed? Is a file with other contents left as it is, and the reason told where they do not meet? Do they meet where rank 0's name
+   means nothing, and is a folder opened anew before its file is looked for? */
 #include "masks/base/hash.h"
 #include "model/comm/tcp/address.h"
 #include "model/comm/tcp/tcp.h"
 #include "tests/support/test.h"
+#include <inttypes.h>
+#include <netdb.h>
 #include <signal.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/inotify.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -63,10 +67,13 @@ static void must_fail(uint32_t rank, uint32_t size, const char *where, const cha
 
 static void a_missing_rank_is_named(void **unused)
 {
+    char text[256];
     (void)unused;
     must_fail(0, 3, place, "rank 1 did not come to ");
     assert_int_equal(access(place, F_OK), -1);
-    must_fail(2, 3, place, "rank 2: rank 0 did not answer at ");
+    snprintf(text, sizeof text,
+             "rank 2: rank 0 did not answer at %s within 0.3 s; no address is there", place);
+    must_fail(2, 3, place, text);
     must_fail(0, 2, "tcp://nowhere", "tcp://HOST:PORT is expected");
     must_fail(0, 2, "/nowhere/file", "No such file");
 }
@@ -122,7 +129,7 @@ static int listen_here(struct tcp_address *ret)
 {
     struct error e = {0};
     int s = -1;
-    if (tcp_address_listen(place, ret, &s, &e) < 0)
+    if (tcp_address_listen(place, false, ret, &s, &e) < 0)
         fail_msg("%s", e.text);
     return s;
 }
@@ -164,7 +171,93 @@ static void an_old_file_does_no_harm(void **unused)
     assert_int_equal(access(place, F_OK), -1);
 }
 
+/* The name in rank 0's file becomes one that nothing resolves. */
+static void a_name_that_means_nothing_does_no_harm(void **unused)
+{
+    struct tcp_address a;
+    char text[512];
+    (void)unused;
+    write_place("maskbert-ranks 1 a..b 1 0\n");
+    must_fail(1, 2, place, "within 0.3 s; a..b: ");
+    unlink(place);
+    const pid_t child = start(0);
+    while (!tcp_address_read(place, &a))
+        usleep(1000);
+    snprintf(text, sizeof text, "maskbert-ranks 1 a..b %s %" PRIx64 " 127.0.0.1\n", a.port,
+             a.key);
+    write_place(text);
+    assert_true(meet(1));
+    must_have_met(child);
+}
+
+/* What rank 0 writes is what others read; its addresses are those of its networks. */
+static void addresses_are_in_the_file(void **unused)
+{
+    struct tcp_address a, b;
+    (void)unused;
+    const int s = listen_here(&a);
+    assert_true(tcp_address_read(place, &b));
+    assert_string_equal(a.port, b.port);
+    assert_true(a.key == b.key && a.others == b.others && a.others <= TCP_OTHERS);
+    for (uint32_t k = 0; k < a.others; k++) {
+        struct error e = {0};
+        const int to = tcp_address_connect(&b, 1 + k, &e);
+        assert_string_equal(a.other[k], b.other[k]);
+        assert_true(strncmp(a.other[k], "127.", 4) != 0 && strcmp(a.other[k], "::1") != 0);
+        if (to < 0)
+            fail_msg("%s", e.text);
+        close(to);
+    }
+    tcp_address_forget(place, &a);
+    close(s);
+}
+
+static void the_folder_is_opened_first(void **unused)
+{
+    struct tcp_address a;
+    union {
+        struct inotify_event event;
+        char bytes[4096];
+    } got;
+    (void)unused;
+    const int f = inotify_init1(IN_NONBLOCK);
+    assert_true(inotify_add_watch(f, folder, IN_OPEN | IN_ONLYDIR) >= 0);
+    assert_false(tcp_address_read(place, &a));
+    assert_true(read(f, &got, sizeof got) > 0 && got.event.mask & IN_ISDIR);
+    close(f);
+}
+
 /* ---- connections ---- */
+
+static bool listens_nearby(const char *where, bool spreads)
+{
+    struct tcp_address a;
+    struct sockaddr_storage at;
+    socklen_t size = sizeof at;
+    struct error e = {0};
+    char name[64];
+    int s = -1;
+    if (tcp_address_listen(where, spreads, &a, &s, &e) < 0)
+        fail_msg("%s", e.text);
+    assert_int_equal(getsockname(s, (struct sockaddr *)&at, &size), 0);
+    assert_int_equal(
+        getnameinfo((struct sockaddr *)&at, size, name, sizeof name, NULL, 0, NI_NUMERICHOST),
+        0);
+    close(s);
+    return strcmp(name, "::") != 0 && strcmp(name, "0.0.0.0") != 0;
+}
+
+static void several_machines_reach_a_rank_0_of_localhost(void **unused)
+{
+    struct tcp_address a;
+    char where[64];
+    (void)unused;
+    close(listen_here(&a));
+    tcp_address_forget(place, &a);
+    snprintf(where, sizeof where, "tcp://localhost:%s", a.port);
+    assert_true(listens_nearby(where, false));
+    assert_false(listens_nearby(where, true));
+}
 
 /* Sends the greeting of rank 1 of 2 for a channel; struct hello in model/comm/tcp/meet.c. */
 static void say_hello(int socket, const struct tcp_address *a, uint64_t channel)
@@ -178,15 +271,16 @@ static void say_hello(int socket, const struct tcp_address *a, uint64_t channel)
 static void other_connections_do_no_harm(void **unused)
 {
     struct tcp_address a;
+    struct error e;
     int stray[3];
     (void)unused;
     const pid_t child = start(0);
     while (!tcp_address_read(place, &a))
         usleep(1000);
     for (size_t k = 0; k < sizeof stray / sizeof *stray; k++)
-        assert_true((stray[k] = tcp_address_connect(&a)) >= 0);
+        assert_true((stray[k] = tcp_address_connect(&a, 0, &e)) >= 0);
     assert_int_equal(send(stray[2], "1mbranks", 8, 0), 8);
-    const int gave_up = tcp_address_connect(&a);
+    const int gave_up = tcp_address_connect(&a, 0, &e);
     say_hello(gave_up, &a, 1);
     usleep(100000); /* rank 0 takes it */
     close(gave_up);
@@ -206,6 +300,10 @@ int main(void)
         cmocka_unit_test(other_files_stay),
         cmocka_unit_test(a_newer_file_stays),
         cmocka_unit_test(an_old_file_does_no_harm),
+        cmocka_unit_test(a_name_that_means_nothing_does_no_harm),
+        cmocka_unit_test(addresses_are_in_the_file),
+        cmocka_unit_test(the_folder_is_opened_first),
+        cmocka_unit_test(several_machines_reach_a_rank_0_of_localhost),
         cmocka_unit_test(other_connections_do_no_harm),
     };
     if (!mkdtemp(folder))

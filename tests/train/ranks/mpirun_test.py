@@ -233,7 +233,7 @@ def other_launchers(toy):
     strict.chmod(0o755)
     steps = ["--steps", 3, "--threads", 1]
     toy.train("alone", *steps, *FOUR)
-    torch = {"RANK": "01", "WORLD_SIZE": "22", "LOCAL_WORLD_SIZE": "22", "MASTER_ADDR": ["localhost"] * 2, "MASTER_PORT": [os.getpid()] * 2}
+    torch = {"RANK": "01", "WORLD_SIZE": "22", "LOCAL_WORLD_SIZE": "22", "MASTER_ADDR": ["localhost", "127.0.0.1"], "MASTER_PORT": [os.getpid()] * 2}
     slurm = {"SLURM_PROCID": "01", "SLURM_STEP_NUM_TASKS": "22", "SLURM_JOB_ID": [os.getpid()] * 2}
     around = {"TORCHELASTIC_RUN_ID": ["none"] * 2, "PMIX_RANK": "00", "PMIX_NAMESPACE": ["slurm.pmix.1.0"] * 2, "SLURM_PROCID": "00",
               "SLURM_STEP_NUM_TASKS": "33", "SLURM_STEP_NUM_NODES": "33",  # of an srun that started torchrun

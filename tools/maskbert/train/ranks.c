@@ -182,7 +182,7 @@ static void choose_gpu(const struct options *o, struct ranks *ret)
         snprintf(ret->device, sizeof ret->device, "cuda:%u", number(variable));
 }
 
-enum { STORE_OFFSET = 1, MEET_SECONDS = 60 };
+enum { STORE_OFFSET = 1, MEET_SECONDS = 300 };
 
 /* The port next to MASTER_PORT where torchrun's own store has that one. Null with *e set. */
 static char *place_of(const struct launcher *l, const struct options *o, struct error *e)
@@ -210,8 +210,13 @@ static int meet(const struct launcher *l, const struct options *o, uint32_t size
 {
     const char *local = local_variable();
     char *where = place_of(l, o, e), *group = group_of(l);
-    const struct tcp_meeting m = {number(l->rank), size,         where,
-                                  group,           MEET_SECONDS, local && !number(local)};
+    const struct tcp_meeting m = {.rank = number(l->rank),
+                                  .size = size,
+                                  .where = where,
+                                  .group = group,
+                                  .seconds = MEET_SECONDS,
+                                  .speaks = local && !number(local),
+                                  .spreads = !is_local(size)};
     const struct comm *c = where && tcp_address_check(where, e) == 0 ? comm_tcp(&m, e) : NULL;
     free(where);
     free(group);
