@@ -7,6 +7,7 @@
    Functions return 0, or -1 with *e set. */
 #pragma once
 #include "masks/base/error.h"
+#include <stdbool.h>
 #include <stdint.h>
 
 /* Floats to one rank and from another; `to` and `from` may be the number of ranks: none. */
@@ -37,6 +38,10 @@ struct comm {
     int (*end_sums)(const struct comm *c, int result, struct error *e);
     /* All ranks call it together, also those that move nothing. */
     int (*move_array)(const struct comm *c, const struct comm_move *m, struct error *e);
+    /* For waits that are not this comm's, as those of NCCL: warn() tells the others that this rank has failed and comes to an
+       agreement, is_warned() whether another one has. Null: it cannot. */
+    void (*warn)(const struct comm *c);
+    bool (*is_warned)(const struct comm *c);
     /* The last call, or null. Waits for the other ranks unless the run failed on some of them only. */
     void (*close)(const struct comm *c);
 };

@@ -3,11 +3,16 @@
 #include "model/comm/nccl/nccl_rank.h"
 #include <stdlib.h>
 
+/* Of clusters with networks of 1 Gbit/s. */
+const struct nccl_limits nccl_limits = {300, 15, 5e7};
+
 static void begin_sum(const struct comm *c, float *x, uint64_t count)
 {
     struct nccl *n = c->context;
     if (n->begun != FINE)
         return;
+    nccl_set_limit(n, n->first_sums > 0);
+    n->floats += count;
     n->begun = nccl_enter(n, true, &n->error);
     if (n->begun != FINE)
         return;
@@ -35,17 +40,24 @@ static int end_sums(const struct comm *c, int result, struct error *e)
     n->begun = FINE;
     if (nccl_agree(n, o, e) < 0)
         return -1;
-    return nccl_agree(n, wait_for_sums(n, e), e);
+    const int r = nccl_agree(n, wait_for_sums(n, e), e);
+    n->floats = 0;
+    n->first_sums -= n->first_sums > 0;
+    return r;
 }
 
 static int move_array(const struct comm *c, const struct comm_move *m, struct error *e)
 {
     struct nccl *n = c->context;
     enum outcome o = nccl_enter(n, true, e);
+    nccl_set_limit(n, n->first_moves > 0);
+    n->first_moves -= n->first_moves > 0;
+    n->floats = m->sent_count + m->received_count;
     if (o == FINE) {
         o = nccl_move(n, m, e);
         n->device.does->leave(n->device.state);
     }
+    n->floats = 0;
     return nccl_agree(n, o, e);
 }
 
@@ -99,7 +111,8 @@ static enum outcome begin(struct nccl *n, const struct nccl_id *id, struct error
     return o;
 }
 
-/* A small sum connects all ranks. Otherwise the first sum of a step would do so, and wait for the slowest rank. */
+/* A small sum connects all ranks. Otherwise the first sum of a step would do so, and wait for the slowest rank. NCCL may connect them
+   otherwise for sums of other sizes, in the first step. */
 static int connect(struct nccl *n, struct error *e)
 {
     const struct training_device *d = &n->device;
@@ -132,10 +145,16 @@ static int open(struct nccl *n, struct error *e)
 }
 
 const struct comm *comm_nccl(const struct comm *host, const struct training_device *device,
-                             double seconds, struct error *e)
+                             const struct nccl_limits *limits, struct error *e)
 {
     struct nccl *n = memory_new(1, sizeof *n);
-    *n = (struct nccl){.comm = *host, .host = host, .device = *device, .seconds = seconds};
+    *n = (struct nccl){.comm = *host,
+                       .host = host,
+                       .device = *device,
+                       .limits = *limits,
+                       .first_sums = 2,
+                       .first_moves = host->size};
+    nccl_set_limit(n, true);
     n->comm.name = "nccl";
     n->comm.context = n;
     n->comm.sum_f32 = sum_f32;
@@ -145,6 +164,8 @@ const struct comm *comm_nccl(const struct comm *host, const struct training_devi
     n->comm.begin_sum = begin_sum;
     n->comm.end_sums = end_sums;
     n->comm.move_array = move_array;
+    n->comm.warn = NULL;
+    n->comm.is_warned = NULL;
     n->comm.close = close;
     if (open(n, e) == 0)
         return &n->comm;

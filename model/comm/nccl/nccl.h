@@ -13,12 +13,19 @@
 #include "model/comm/comm.h"
 #include <stdbool.h>
 
-enum { NCCL_SECONDS = 15 }; /* that a rank waits for the others in one operation */
+/* How long a rank waits for the others in one operation, unless one of them has failed and says so (model/comm/comm.h). */
+struct nccl_limits {
+    double
+        begin; /* seconds, until ranks are connected: up to the first step's end. Large clusters need minutes */
+    double each;    /* seconds, of later operations, and besides */
+    double slowest; /* bytes per second of arrays that are summed or moved */
+};
+extern const struct nccl_limits nccl_limits;
 
 /* The ranks of `host`, with arrays of the device summed and moved by NCCL; all ranks at once. close() leaves `host` open and
    comes before the device's end. If an operation fails on one rank, it returns -1 on all, with the same *e, which names
    the rank. Null with *e set, also on all ranks. */
 const struct comm *comm_nccl(const struct comm *host, const struct training_device *device,
-                             double seconds, struct error *e);
+                             const struct nccl_limits *limits, struct error *e);
 /* In place of close(). After a failure it does not wait for the other ranks. */
 void comm_nccl_close(const struct comm *c, bool failed);

@@ -34,22 +34,38 @@ static enum outcome is_done(const struct nccl *n, bool with_stream, bool *ret, s
                                                                                        : FINE;
 }
 
+void nccl_set_limit(struct nccl *n, bool connects)
+{
+    n->limit = connects ? n->limits.begin : n->limits.each;
+}
+
+static enum outcome say_slow(double seconds, struct error *e)
+{
+    error_set(e, ERROR_FALSE,
+              "NCCL: an operation did not end within %.0f s, and no rank had an error",
+              seconds);
+    return SLOW;
+}
+
+/* Not the cause: the failed rank's error is the one that is told. */
+static bool is_warned(const struct nccl *n)
+{
+    return n->host->is_warned && n->host->is_warned(n->host);
+}
+
 enum outcome nccl_settle(const struct nccl *n, bool with_stream, struct error *e)
 {
+    const double seconds = n->limit + sizeof(float) * (double)n->floats / n->limits.slowest;
     const long shortest = 5000, longest = 500000; /* ns */
-    const double end = now() + n->seconds;
+    const double end = now() + seconds;
     struct timespec pause = {0, shortest};
     bool done = false;
     for (;;) {
         const enum outcome o = is_done(n, with_stream, &done, e);
         if (o != FINE || done)
             return o;
-        if (now() > end) {
-            error_set(e, ERROR_FALSE,
-                      "NCCL: an operation did not end within %g s, and no rank had an error",
-                      n->seconds);
-            return SLOW;
-        }
+        if (now() > end || is_warned(n))
+            return say_slow(seconds, e);
         nanosleep(&pause, NULL);
         pause.tv_nsec += pause.tv_nsec < longest ? pause.tv_nsec / 4 : 0;
     }
@@ -103,6 +119,8 @@ void nccl_drop(struct nccl *n, bool healthy)
 
 int nccl_agree(struct nccl *n, enum outcome o, struct error *e)
 {
+    if (o == FAILED && n->host->warn)
+        n->host->warn(n->host);
     if (o != FINE)
         nccl_drop(n, false);
     const int r = comm_agree_worst(n->host, o, e);

@@ -18,13 +18,18 @@ struct nccl {
     struct nccl_comm *handle; /* null: not begun, or aborted */
     void *stream;
     float *workspace; /* other ranks' parts of this rank's share of a bucket */
-    double seconds;
+    struct nccl_limits limits;
+    uint32_t first_sums, first_moves; /* that may still connect ranks */
+    double limit;                     /* seconds of the operation that goes on */
+    uint64_t floats;                  /* of the sums that have begun, or of the move */
     /* Outcome of the sums that were begun since the last end_sums(), and the error of the first that failed. After it no further sum is
        begun. */
     enum outcome begun;
     struct error error;
 };
 
+/* Sets the limit of an operation; connects: it may be the first of its kind. */
+void nccl_set_limit(struct nccl *n, bool connects);
 enum outcome nccl_fail(const struct nccl *n, const char *call, int result, struct error *e);
 /* Evaluates to the outcome of a call; n and e in scope. */
 #define NCCL_CALL(name, ...) nccl_result(n, #name, n->does.name(__VA_ARGS__), e)

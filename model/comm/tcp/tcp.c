@@ -130,6 +130,16 @@ static int sum_u64(const struct comm *c, uint64_t *x, uint64_t count, struct err
 
 /* ---- begin, end ---- */
 
+static void warn(const struct comm *c)
+{
+    tcp_watch_warn(((const struct tcp *)c->context)->watch);
+}
+
+static bool is_warned(const struct comm *c)
+{
+    return tcp_watch_is_warned(((const struct tcp *)c->context)->watch);
+}
+
 static void finish(struct tcp *t)
 {
     if (t->watch)
@@ -172,6 +182,8 @@ const struct comm *comm_tcp(const struct tcp_meeting *m, struct error *e)
                             .sum_f32 = sum_f32,
                             .sum_f64 = sum_f64,
                             .sum_u64 = sum_u64,
+                            .warn = warn,
+                            .is_warned = is_warned,
                             .close = close_ranks};
     t->piece = memory_new(m->rank ? 1 : m->size, PIECE_BYTES);
     if (tcp_meet(m, &t->links, e) == 0 && tcp_watch_begin(&t->links, &t->watch, e) == 0)

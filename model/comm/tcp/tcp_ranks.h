@@ -25,5 +25,8 @@ bool tcp_receive(int socket, void *to, size_t bytes);
 /* Watches the other ranks from a thread of its own. */
 struct tcp_watch;
 int tcp_watch_begin(const struct tcp_links *l, struct tcp_watch **ret, struct error *e);
+/* Tells the other ranks that this one has failed; has another one said so? */
+void tcp_watch_warn(struct tcp_watch *w);
+bool tcp_watch_is_warned(struct tcp_watch *w);
 /* This rank leaves: the others no longer expect it. */
 void tcp_watch_end(struct tcp_watch *w);

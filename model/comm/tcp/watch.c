@@ -12,8 +12,8 @@
 #include <unistd.h>
 
 enum { SILENT_SECONDS = 20, STOPPED_SECONDS = 5, PAUSE_MS = 100 };
-/* Messages of one byte. ENDS: a rank was lost, and the line is printed. */
-enum { ALIVE = 'A', LEAVES = 'L', ENDS = 'E' };
+/* Messages of one byte. ENDS: a rank was lost, and the line is printed. WARNS: a rank has failed; rank 0 passes it on. */
+enum { ALIVE = 'A', LEAVES = 'L', ENDS = 'E', WARNS = 'W' };
 
 struct peer {
     uint32_t rank;
@@ -27,7 +27,7 @@ struct tcp_watch {
     struct pollfd *link; /* [links] */
     struct peer *peer;
     pthread_t thread;
-    atomic_bool ends;
+    atomic_bool ends, warns, warned; /* warns: to be told to the others */
 };
 
 /* Does not wait, and does not care. */
@@ -71,7 +71,7 @@ static void end_all(const struct tcp_watch *w, uint32_t lost, const char *how)
 }
 
 /* Reads a peer's messages. */
-static void hear(const struct tcp_watch *w, struct peer *p, int socket)
+static void hear(struct tcp_watch *w, struct peer *p, int socket)
 {
     char message[64];
     const ssize_t n = recv(socket, message, sizeof message, MSG_DONTWAIT);
@@ -84,6 +84,11 @@ static void hear(const struct tcp_watch *w, struct peer *p, int socket)
         if (message[k] == ENDS)
             _exit(1);
         p->left |= message[k] == LEAVES;
+        if (message[k] == WARNS) {
+            atomic_store(&w->warned, true);
+            if (w->rank == 0)
+                atomic_store(&w->warns, true);
+        }
     }
     p->seen = tcp_now();
 }
@@ -123,6 +128,8 @@ static void *run(void *of)
             tell_all(w, ALIVE);
             told = t;
         }
+        if (atomic_exchange(&w->warns, false))
+            tell_all(w, WARNS);
         for (uint32_t k = 0; n <= 0 && k < w->links; k++)
             w->link[k].revents = 0;
         look(w);
@@ -151,6 +158,16 @@ int tcp_watch_begin(const struct tcp_links *l, struct tcp_watch **ret, struct er
     free(w);
     *ret = NULL;
     return error_set(e, ERROR_UNAVAILABLE, "no thread that watches the ranks");
+}
+
+void tcp_watch_warn(struct tcp_watch *w)
+{
+    atomic_store(&w->warns, true);
+}
+
+bool tcp_watch_is_warned(struct tcp_watch *w)
+{
+    return atomic_load(&w->warned);
 }
 
 void tcp_watch_end(struct tcp_watch *w)

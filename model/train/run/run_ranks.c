@@ -137,7 +137,7 @@ int run_ranks_use_nccl(struct run *r, struct error *e)
         return 0;
     if (check_device(r, e) < 0)
         return -1;
-    r->nccl = comm_nccl(c, &r->state->device, NCCL_SECONDS, e);
+    r->nccl = comm_nccl(c, &r->state->device, &nccl_limits, e);
     if (!r->nccl)
         return -1;
     r->options.comm = r->trainer.comm = r->nccl;

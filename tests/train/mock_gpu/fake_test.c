@@ -208,7 +208,7 @@ static void sums_begin_during_the_backward_pass(void **unused)
     subjects_are_on("cuda");
     subject_begin(&s, &(struct subject_options){"dense", "softmax", ELEMENT_F32, 2});
     device_use_attention(s.engine);
-    const struct comm *c = comm_nccl(&comm_alone, &s.state->device, 1, &e);
+    const struct comm *c = comm_nccl(&comm_alone, &s.state->device, &nccl_limits, &e);
     if (!c)
         fail_msg("%s", e.text);
     const struct gradients_request r = subject_request(&s);
@@ -272,7 +272,7 @@ static int steps(const struct engine *g, struct train_state *s, const struct com
 
 static int steps_of_one_rank(const struct engine *g, struct train_state *s, struct error *e)
 {
-    const struct comm *c = comm_nccl(&comm_alone, &s->device, 1, e);
+    const struct comm *c = comm_nccl(&comm_alone, &s->device, &nccl_limits, e);
     if (!c)
         return -1;
     const int r = steps(g, s, c, e);

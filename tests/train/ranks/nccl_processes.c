@@ -7,6 +7,7 @@
 #include "tests/train/ranks/fake_nccl.h"
 #include <dirent.h>
 #include <dlfcn.h>
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -21,7 +22,7 @@ static struct fake_nccl *fake; /* of the mock that this process has loaded */
 
 /* ---- a device whose memory is the host's ---- */
 
-static int arrays, entered;
+static int arrays, entered, enters, delayed_at;
 bool processes_busy;
 
 static float *array_new(struct backend_state *s, uint64_t count, struct error *e)
@@ -53,6 +54,8 @@ static int enter(struct backend_state *s, void **ret_stream, struct error *e)
 {
     (void)s, (void)e;
     entered++;
+    if (++enters == delayed_at)
+        usleep(600000);
     if (ret_stream)
         *ret_stream = NULL;
     return 0;
@@ -83,7 +86,9 @@ static const struct training_backend host_memory = {.array_new = array_new,
 static int run_nccl(const struct subject *s, const struct comm *host, struct error *e)
 {
     const struct training_device device = {&host_memory, NULL};
-    const struct comm *c = comm_nccl(host, &device, s->seconds, e);
+    const struct nccl_limits limits = {s->begin > 0 ? s->begin : s->seconds, s->seconds,
+                                       s->slowest > 0 ? s->slowest : (double)INFINITY};
+    const struct comm *c = comm_nccl(host, &device, &limits, e);
     if (!c)
         return -1;
     int r = s->run(c, e);
@@ -96,6 +101,7 @@ static void run_rank(const struct subject *s, uint32_t rank)
     struct outcome_of_rank *o = &processes_outcome[rank];
     const struct tcp_meeting m = {rank, s->ranks, processes_meet, "nccl_test", 20};
     if (rank == s->odd) {
+        delayed_at = s->delayed_at;
         fake->fail_at = s->fail_at;
         fake->state_fails = s->state_fails;
         fake->hangs = s->hangs;

@@ -10,7 +10,9 @@ enum { MOST_RANKS = 4 };
 struct subject {
     uint32_t ranks;
     int (*run)(const struct comm *c, struct error *e);
-    double seconds;
+    double seconds, begin; /* limits; begin of 0: like seconds */
+    double slowest;        /* bytes per second; 0: no time for them */
+    int delayed_at;        /* the odd rank's device is late there, from 1: 0.6 s */
     uint32_t odd;
     int fail_at, state_fails, hangs; /* of the odd rank: fake_nccl.h */
     const char *only;                /* likewise; NULL: all calls */

@@ -6,6 +6,7 @@
 #include "model/comm/nccl/nccl.h"
 #include "tests/support/test.h"
 #include "tests/train/ranks/nccl_processes.h"
+#include "tests/train/ranks/nccl_work.h"
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -22,56 +23,6 @@ static void must_be_fine(const struct subject *s)
 
 /* ---- sums ---- */
 
-/* Numbers whose sums depend on the order. */
-static float number(uint32_t rank, uint64_t k)
-{
-    uint64_t x = (k + 1) * UINT64_C(0x9e3779b97f4a7c15) + rank * UINT64_C(0xd1342543de82ef95);
-    x = (x ^ x >> 30) * UINT64_C(0xbf58476d1ce4e5b9);
-    x ^= x >> 27;
-    return (float)ldexp((double)(int32_t)x, -(int)(x >> 40 & 31));
-}
-
-static float tree(uint32_t first, uint32_t ranks, uint64_t k)
-{
-    return ranks == 1 ? number(first, k)
-                      : tree(first, ranks / 2, k) + tree(first + ranks / 2, ranks / 2, k);
-}
-
-/* The sums of two halves go on at the same time. */
-static int sum_halves(const struct comm *c, float *x, uint64_t count, struct error *e)
-{
-    const uint64_t half = count / 2;
-    c->begin_sum(c, x + half, count - half);
-    if (half)
-        c->begin_sum(c, x, half);
-    return c->end_sums(c, 0, e);
-}
-
-static int check_sum(const struct comm *c, uint64_t count, struct error *e)
-{
-    float *x = memory_new(count, sizeof *x);
-    for (uint64_t k = 0; k < count; k++)
-        x[k] = number(c->rank, k);
-    int r = sum_halves(c, x, count, e);
-    for (uint64_t k = 0; k < count && r == 0; k++) {
-        const float line = number(0, k) + number(1, k) + number(2, k); /* the mock's order */
-        if (x[k] != (c->size == 3 ? line : tree(0, c->size, k)))
-            r = error_set(e, ERROR_FALSE, "element %u of %u is %.9g", (unsigned)k,
-                          (unsigned)count, (double)x[k]);
-    }
-    free(x);
-    return r;
-}
-
-static int sum_arrays(const struct comm *c, struct error *e)
-{
-    static const uint64_t counts[] = {1, 64, 129, 1000, 70001, 3};
-    for (size_t k = 0; k < sizeof counts / sizeof *counts; k++)
-        if (check_sum(c, counts[k], e) < 0)
-            return -1;
-    return 0;
-}
-
 static void sums_are_those_of_the_tree(void **unused)
 {
     (void)unused;
@@ -79,54 +30,10 @@ static void sums_are_those_of_the_tree(void **unused)
         must_be_fine(&(struct subject){.ranks = ranks, .run = sum_arrays, .seconds = 20});
 }
 
-/* Numbers of the host go by TCP, also where they are more than a piece. */
-static int sum_numbers(const struct comm *c, struct error *e)
-{
-    enum { COUNT = 20000 };
-    double *x = memory_new(COUNT, sizeof *x);
-    uint64_t ranks = 1;
-    for (uint64_t k = 0; k < COUNT; k++)
-        x[k] = (double)number(c->rank, k);
-    int r = c->sum_f64(c, x, COUNT, e);
-    for (uint64_t k = 0; k < COUNT && r == 0; k++)
-        if (x[k] != ((double)number(0, k) + (double)number(1, k)) +
-                        ((double)number(2, k) + (double)number(3, k)))
-            r = error_set(e, ERROR_FALSE, "element %u", (unsigned)k);
-    free(x);
-    if (r == 0)
-        r = c->sum_u64(c, &ranks, 1, e);
-    return r < 0 || ranks == c->size ? r
-                                     : error_set(e, ERROR_FALSE, "%u ranks", (unsigned)ranks);
-}
-
 static void numbers_are_summed_in_the_tree(void **unused)
 {
     (void)unused;
     must_be_fine(&(struct subject){.ranks = 4, .run = sum_numbers, .seconds = 20});
-}
-
-/* Each rank sends to the next; then only the last one to the first. */
-static int move_arrays(const struct comm *c, struct error *e)
-{
-    enum { COUNT = 50000 };
-    const uint32_t next = (c->rank + 1) % c->size, last = c->size - 1,
-                   before = (c->rank + last) % c->size;
-    float *x = memory_new(COUNT, sizeof *x), *y = memory_new(COUNT, sizeof *y);
-    for (uint64_t k = 0; k < COUNT; k++)
-        x[k] = number(c->rank, k);
-    int r = c->move_array(c, &(struct comm_move){next, before, x, y, COUNT, COUNT}, e);
-    for (uint64_t k = 0; k < COUNT && r == 0; k++)
-        if (y[k] != number(before, k))
-            r = error_set(e, ERROR_FALSE, "element %u", (unsigned)k);
-    const struct comm_move one = {c->rank == last ? 0 : c->size, c->rank ? c->size : last, x, y,
-                                  c->rank == last ? 7 : 0,       c->rank ? 0 : 7};
-    if (r == 0)
-        r = c->move_array(c, &one, e);
-    if (r == 0 && c->rank == 0 && y[6] != number(last, 6))
-        r = error_set(e, ERROR_FALSE, "the last rank's number is %g", (double)y[6]);
-    free(x);
-    free(y);
-    return r;
 }
 
 static void arrays_move(void **unused)
@@ -137,11 +44,6 @@ static void arrays_move(void **unused)
 }
 
 /* ---- failures ---- */
-
-static int sum_and_move(const struct comm *c, struct error *e)
-{
-    return check_sum(c, 200, e) < 0 ? -1 : move_arrays(c, e);
-}
 
 /* All ranks return the same line, which names the odd one. */
 static void must_have_failed(const struct subject *s, const char *says)
@@ -185,7 +87,7 @@ static void a_failure_of_each_call_ends_all_ranks(void **unused)
     for (size_t k = 0; k < sizeof cases / sizeof *cases; k++) {
         const struct subject s = {.ranks = cases[k].ranks,
                                   .run = cases[k].ranks == 3 ? sum_arrays : sum_and_move,
-                                  .seconds = 1,
+                                  .seconds = 20,
                                   .odd = 1,
                                   .fail_at = cases[k].fail_at,
                                   .only = cases[k].call};
@@ -215,7 +117,7 @@ static void work_that_fails_between_sums_ends_all_ranks(void **unused)
 {
     (void)unused;
     for (uint32_t ranks = 2; ranks <= MOST_RANKS; ranks++) {
-        const struct subject s = {.ranks = ranks, .run = sum_and_fail, .seconds = 1};
+        const struct subject s = {.ranks = ranks, .run = sum_and_fail, .seconds = 20};
         assert_true(processes_run(&s) < 10);
         for (uint32_t k = 0; k < ranks; k++) {
             const struct outcome_of_rank *o = &processes_outcome[k];
@@ -246,7 +148,7 @@ static void no_rank_waits_for_sums_that_another_does_not_begin(void **unused)
 
 static void rank_0_fails_alone(void **unused)
 {
-    struct subject s = {.ranks = 2, .run = sum_and_move, .seconds = 1, .fail_at = 1};
+    struct subject s = {.ranks = 2, .run = sum_and_move, .seconds = 20, .fail_at = 1};
     (void)unused;
     processes_run(&s);
     for (uint32_t k = 0; k < s.ranks; k++) {
@@ -267,7 +169,7 @@ static void an_error_of_the_others_is_reported(void **unused)
 {
     const struct subject s = {.ranks = 2,
                               .run = sum_and_move,
-                              .seconds = 1,
+                              .seconds = 20,
                               .odd = 1,
                               .fail_at = 2,
                               .state_fails = true};
@@ -289,6 +191,31 @@ static void what_hangs_ends(void **unused)
         assert_int_equal(processes_outcome[k].kept, 0);
     }
     assert_true(seconds > 1 && seconds < 10);
+}
+
+/* Rank 1 is late by more than `seconds` when ranks begin, in their first sums (of 400 bytes at a time), or in later ones of many
+   bytes; and then without time for them. */
+static void only_later_operations_must_be_quick(void **unused)
+{
+    static const struct {
+        int delayed_at;
+        double slowest;
+        bool fails;
+    } cases[] = {{1, 0, false}, {4, 0, false}, {7, 400, false}, {7, 0, true}};
+    (void)unused;
+    for (size_t k = 0; k < sizeof cases / sizeof *cases; k++) {
+        const struct subject s = {.ranks = 2,
+                                  .run = sum_twice,
+                                  .begin = 20,
+                                  .seconds = 0.1,
+                                  .slowest = cases[k].slowest,
+                                  .odd = 1,
+                                  .delayed_at = cases[k].delayed_at};
+        assert_true(processes_run(&s) < 10);
+        for (uint32_t r = 0; r < s.ranks; r++)
+            if ((processes_outcome[r].result < 0) != cases[k].fails)
+                fail_msg("case %zu: %s", k, processes_outcome[r].error.text);
+    }
 }
 
 /* Rank 1 ends without the others, or is in another sum of as many bytes; the others ask twice. */
@@ -340,6 +267,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(rank_0_fails_alone),
         cmocka_unit_test(an_error_of_the_others_is_reported),
         cmocka_unit_test(what_hangs_ends),
+        cmocka_unit_test(only_later_operations_must_be_quick),
         cmocka_unit_test(a_rank_that_leaves_ends_all),
     };
     if (argc != 2 || processes_begin(argv[1]) < 0)
