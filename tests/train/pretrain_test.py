@@ -5,6 +5,7 @@
 Same bits for any number of threads, after kills and in parts; saves that a limit cuts; what is refused, and that nothing
 is lost by it. --long kills 20 times and cuts at every hundredth byte; --few leaves out what sanitizers make slow."""
 import argparse
+import fcntl
 import json
 import math
 import os
@@ -210,6 +211,12 @@ def two_at_once(toy):
     toy.refused("is there already", *toy.command("run", "--minutes", 1))
     first.terminate()
     assert first.wait() == 4
+    os.rename(toy.work / "run", toy.work / "run.maskbert-part")  # as one that begins
+    for name, options in (("run.maskbert-part", []), ("run", ["--resume"])):
+        with open(toy.work / name / "log.jsonl", "r+", encoding="utf-8") as log:  # by a process of another machine
+            fcntl.flock(log, fcntl.LOCK_EX)
+            toy.refused("another run writes there", *toy.command("run", "--minutes", 1, *options))
+        (toy.work / name).rename(toy.work / "run")
     toy.remove("run")
 
 

@@ -16,6 +16,7 @@
 
 /* Its own: what is there under this name is removed. */
 #define FOLDER_SUFFIX ".maskbert-part"
+#define LOG           "log.jsonl"
 
 static char *without_slashes(const char *path)
 {
@@ -39,8 +40,15 @@ static bool ends_in_part(const char *name)
     return n > k && !strcmp(name + n - k, PART_SUFFIX);
 }
 
-/* Files of a folder: all of them, or only those that were not finished. */
-static void sweep(int folder, bool all)
+/* Files that are removed. NOT_LOG: all but the log, whose lock is held. */
+enum swept { UNFINISHED, NOT_LOG, ALL };
+
+static bool is_swept(const char *name, enum swept which)
+{
+    return which == ALL || (which == NOT_LOG ? strcmp(name, LOG) != 0 : ends_in_part(name));
+}
+
+static void sweep(int folder, enum swept which)
 {
     int fd = dup(folder);
     DIR *d = fd < 0 ? NULL : fdopendir(fd);
@@ -48,14 +56,14 @@ static void sweep(int folder, bool all)
     if (d)
         rewinddir(d);
     while (d && (entry = readdir(d)))
-        if (!is_dots(entry->d_name) && (all || ends_in_part(entry->d_name)))
+        if (!is_dots(entry->d_name) && is_swept(entry->d_name, which))
             unlinkat(folder, entry->d_name, 0);
     if (d)
         closedir(d);
 }
 
 /* The folders in it, too: the state, and modules of sentence-transformers. */
-static void sweep_tree(int folder, bool all)
+static void sweep_tree(int folder, enum swept which)
 {
     int fd = dup(folder);
     DIR *d = fd < 0 ? NULL : fdopendir(fd);
@@ -69,26 +77,42 @@ static void sweep_tree(int folder, bool all)
                                  O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
         if (inner < 0)
             continue;
-        sweep(inner, all);
+        sweep(inner, which == UNFINISHED ? UNFINISHED : ALL);
         close(inner);
-        if (all)
+        if (which != UNFINISHED)
             unlinkat(folder, entry->d_name, AT_REMOVEDIR);
     }
     if (d)
         closedir(d);
-    sweep(folder, all);
+    sweep(folder, which);
 }
 
 /* ---- locking ---- */
 
-static int lock(struct run_folder *f, struct error *e)
+static int lock_one(const struct run_folder *f, int fd, struct error *e)
+{
+    if (flock(fd, LOCK_EX | LOCK_NB) == 0)
+        return 0;
+    return errno == EWOULDBLOCK
+               ? error_set(e, ERROR_INPUT, "%s: another run writes there", f->run)
+               : error_set(e, ERROR_UNAVAILABLE, "%s: cannot be locked: %s", f->run,
+                           strerror(errno));
+}
+
+/* The log keeps its file for as long as there is the run. A folder without one is none of a run, or of one that begins. */
+static int lock(struct run_folder *f, int flags, struct error *e)
 {
     f->lock = open(f->path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     if (f->lock < 0)
         return error_set(e, ERROR_INPUT, "%s: %s", f->path, strerror(errno));
-    if (flock(f->lock, LOCK_EX | LOCK_NB) < 0)
-        return error_set(e, ERROR_INPUT, "%s: another run writes there", f->run);
-    return 0;
+    if (lock_one(f, f->lock, e) < 0)
+        return -1;
+    f->log = openat(f->lock, LOG, O_RDWR | O_CLOEXEC | flags, 0666);
+    if (f->log < 0)
+        return errno == ENOENT && !flags ? 0
+                                         : error_set(e, ERROR_UNAVAILABLE, "%s/" LOG ": %s",
+                                                     f->path, strerror(errno));
+    return lock_one(f, f->log, e);
 }
 
 /* Between mkdir and the lock another process may have given the folder its name. */
@@ -101,7 +125,7 @@ static bool is_still_there(const struct run_folder *f)
 
 static struct run_folder name_folder(const char *run, const char *suffix)
 {
-    struct run_folder f = {.run = without_slashes(run), .lock = -1};
+    struct run_folder f = {.run = without_slashes(run), .lock = -1, .log = -1};
     struct text path = {0};
     text_add(&path, "%s%s", f.run, suffix);
     f.path = text_take(&path);
@@ -118,13 +142,15 @@ static int begin(struct run_folder *f, struct error *e)
                          "%s: is there already; a new name is expected, or --resume", f->run);
     if (mkdir(f->path, 0777) < 0 && errno != EEXIST)
         return error_set(e, ERROR_INPUT, "%s: cannot be made: %s", f->run, strerror(errno));
-    if (lock(f, e) < 0)
+    if (lock(f, O_CREAT | O_NOFOLLOW, e) < 0)
         return -1;
     if (!is_still_there(f))
         return error_set(e, ERROR_INPUT, "%s: another run writes there", f->run);
     f->is_new = true;
-    sweep_tree(f->lock, true);
-    return 0;
+    sweep_tree(f->lock, NOT_LOG);
+    return ftruncate(f->log, 0) == 0
+               ? 0
+               : error_set(e, ERROR_UNAVAILABLE, "%s/" LOG ": %s", f->path, strerror(errno));
 }
 
 int run_folder_begin(const char *run, struct run_folder *ret, struct error *e)
@@ -141,11 +167,11 @@ int run_folder_begin(const char *run, struct run_folder *ret, struct error *e)
 int run_folder_open(const char *run, struct run_folder *ret, struct error *e)
 {
     struct run_folder f = name_folder(run, "");
-    if (lock(&f, e) < 0) {
+    if (lock(&f, 0, e) < 0) {
         run_folder_finish(&f);
         return -1;
     }
-    sweep_tree(f.lock, false);
+    sweep_tree(f.lock, UNFINISHED);
     *ret = f;
     return 0;
 }
@@ -180,10 +206,12 @@ int run_folder_publish(struct run_folder *f, struct error *e)
 
 void run_folder_finish(struct run_folder *f)
 {
-    if (f->is_new) {
-        sweep_tree(f->lock, true);
+    if (f->is_new)
+        sweep_tree(f->lock, ALL);
+    if (f->run && f->log >= 0)
+        close(f->log); /* NFS keeps a removed file in the folder until then */
+    if (f->is_new)
         rmdir(f->path);
-    }
     if (f->run && f->lock >= 0)
         close(f->lock);
     free(f->run);

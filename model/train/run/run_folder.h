@@ -1,14 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The folder of a run. A new one is made as RUN.maskbert-part and gets its name once all of it is there; one process at a time has
-   it, by a lock that the system drops when the process ends, however it ends. */
+   it, by locks that the system drops when the process ends, however it ends: of the folder, and of its log.jsonl, as a network file
+   system tells other machines only of a file's lock. */
 #pragma once
 #include "masks/base/error.h"
 #include <stdbool.h>
 
 struct run_folder {
-    char *run;  /* RUN, without slashes behind it */
-    char *path; /* where it is now: RUN.maskbert-part until it is published */
-    int lock;
+    char *run;     /* RUN, without slashes behind it */
+    char *path;    /* where it is now: RUN.maskbert-part until it is published */
+    int lock, log; /* locked; log: of RUN's log.jsonl, -1 where there is none yet */
     bool is_new;
 };
 
