@@ -13,9 +13,9 @@ static const struct comm *load(const char *file, struct error *e)
         error_set(e, ERROR_UNAVAILABLE, "%s", dlerror());
         return NULL;
     }
-    open_function *open = (open_function *)dlsym(library, "maskbert_mpi_open");
+    open_function *open = (open_function *)dlsym(library, "maskbert_mpi_open_2");
     if (!open) {
-        error_set(e, ERROR_UNAVAILABLE, "%s: not a plug-in of maskbert", file);
+        error_set(e, ERROR_UNAVAILABLE, "%s: not a plug-in of this maskbert", file);
         return NULL;
     }
     return open(e);

@@ -6,10 +6,6 @@
 #include <mpi.h>
 #include <stdbool.h>
 
-/* The plug-in's one function. Null with *e set. */
-typedef const struct comm *mpi_open_function(struct error *e);
-#define MPI_OPEN_NAME "maskbert_mpi_open"
-
 /* Watches the other ranks from a thread of its own. Where one is lost, its process gone or silent for WATCH_SECONDS, the
    lowest of the rest prints a line that names it, and all of them end with exit code 1. */
 enum { WATCH_SECONDS = 20 };
