@@ -25,20 +25,21 @@ INLINE u32 bits_of_float(float value)
     return x.bits;
 }
 
-/* 2^x for x <= 127, relative error below 3e-7 (the minimax polynomial's own is 7.5e-8 on
-   -1/2 .. 1/2); 0 below 2^-125, so that exp2(-inf) = 0; NaN stays NaN. Adding 1.5 * 2^23 rounds x
-   to an integer and leaves it in the low bits, whence it goes to the exponent. */
+/* 2^x for x < 128, relative error below 3e-7 (the minimax polynomial's own is 7.5e-8 on
+   -1/2 .. 1/2); 0 below 2^-125, so that exp2(-inf) = 0; NaN stays NaN, as the last step is a product. Adding
+   1.5 * 2^23 + 126 rounds x to an integer n and leaves n + 126, the exponent of 2^(n - 1), in the low bits; the
+   polynomial is twice 2^f. */
 INLINE vec exp2_vec(vec x)
 {
-    const vec magic = splat(12582912.0f);
+    const vec magic = splat(12582912.0f + 126);
     vec t = x + magic;
     vec f = x - (t - magic);
-    vec p = f * 1.327647198e-03f + 9.675541334e-03f;
-    p = p * f + 5.550713274e-02f;
-    p = p * f + 2.402211972e-01f;
-    p = p * f + 6.931469671e-01f;
-    p = p * f + 1.000000072e+00f;
-    uvec scaled = (uvec)p + ((uvec)t << 23);
+    vec p = f * (2 * 1.327647198e-03f) + 2 * 9.675541334e-03f;
+    p = p * f + 2 * 5.550713274e-02f;
+    p = p * f + 2 * 2.402211972e-01f;
+    p = p * f + 2 * 6.931469671e-01f;
+    p = p * f + 2 * 1.000000072e+00f;
+    vec scaled = p * (vec)((uvec)t << 23);
     return (vec)((ivec)scaled & ~(ivec)(x < -125.0f));
 }
 

@@ -7,6 +7,7 @@
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdio.h>
+#include <string.h>
 
 #include <cmocka.h>
 
@@ -107,12 +108,21 @@ static void test_activations(void **state)
                 check_activation(levels.list[l], (enum after)a, sizes[k]);
 }
 
+/* A GPU's NaN: its mantissa is all ones, x86's has one bit. */
+static float full_nan(void)
+{
+    const uint32_t bits = 0x7fffffff;
+    float ret;
+    memcpy(&ret, &bits, sizeof ret);
+    return ret;
+}
+
 /* 0 and the ends of f32; a NaN is not lost, in bf16 neither. */
 static void test_ends(void **state)
 {
-    enum { N = 7 };
-    const float x[N] = {0, 1e-30f, -1e-30f, 3e38f, -3e38f, NAN, -NAN},
-                one[N] = {1, 1, 1, 1, 1, 1, 1};
+    enum { N = 8 };
+    const float x[N] = {0, 1e-30f, -1e-30f, 3e38f, -3e38f, NAN, -NAN, full_nan()},
+                one[N] = {1, 1, 1, 1, 1, 1, 1, 1};
     float y[N], dx[N];
     uint16_t kept[N], half[N];
     (void)state;
@@ -188,11 +198,13 @@ static void check_special(const struct cpu_train_ops *f)
     assert_true(fabs(f->cross_entropy_f32(N, x, 0, 1, d, &right) - log(N - 2)) < 1e-6);
     assert_true(d[3] == 0 && d[150] == 0 && isfinite(d[0]) && right);
     assert_true(isinf(f->cross_entropy_f32(N, x, 3, 1, d, &right)) && d[3] == -1 && !right);
-    for (int kind = 0; kind < 3; kind++) {
+    const float special[] = {NAN, full_nan(), -full_nan(), INFINITY};
+    enum { KINDS = sizeof special / sizeof *special };
+    for (int kind = 0; kind <= KINDS; kind++) {
         for (int k = 0; k < N; k++)
-            x[k] = kind == 2 ? -INFINITY : 1;
-        if (kind < 2)
-            x[77] = kind ? INFINITY : NAN;
+            x[k] = kind == KINDS ? -INFINITY : 1;
+        if (kind < KINDS)
+            x[77] = special[kind];
         assert_true(isnan(f->cross_entropy_f32(N, x, 5, 1, d, &right)) && !right);
         for (int k = 0; k < N; k++)
             assert_true(isnan(d[k]));
