@@ -4,8 +4,9 @@
    For sequence b, layer l, head h:  S = scale * Q K^T; the active keys of query i are those j with
    M[l][h][i][j] = 1 and i, j < length[b]; P = softmax over the active keys (or sparsegen-lin with
    lambda < 1, Martins & Niculae 2016 / SSAF); O = dropout(P) V. A query without an active key gives
-   O = 0, LSE = -inf and no gradient. Kernels compute whole tiles: a NaN or an infinity in a row may reach rows that
-   share a tile with it. Rows beyond a length are not read.
+   O = 0, LSE = -inf and no gradient; one with a score of NaN or +inf gives NaN in both. Kernels compute
+   whole tiles: a NaN or an infinity in a row may reach rows that share a tile with it. Rows beyond a
+   length are not read.
 
    A kernel compiled with a soft mask reads an array X beside the mask, for learning one: it is added to
    the scores (bias: P = softmax(S + X)) or multiplied to the probabilities (scale: O = dropout(P X)
@@ -194,7 +195,7 @@ struct maskc_launch {
     uint64_t seed;
     struct maskc_tensor query, key, value, out; /* out: written forward, read backward */
     struct maskc_tensor grad_out, grad_query, grad_key, grad_value; /* backward */
-    float *lse;      /* [B, H, N] (packed [H, T]): written forward, read backward */
+    float *lse; /* [B, H, N] (packed [H, T]): written forward, read backward; sparsegen: tau */
     void *workspace; /* maskc_workspace_bytes(), 64-byte aligned; on the device */
     uint64_t workspace_bytes;
     uint32_t threads; /* CPU; 0: all */

@@ -16,7 +16,7 @@
 #include "cpu/matrix/threshold.h"
 #else
 
-/* Sum and count of the scores above tau. Both are relative to `base`, which keeps the sum exact. */
+/* Sum and count of the scores above tau, NaN among them. Both are relative to `base`, which keeps the sum exact. */
 static u32 row_support(const struct row_block *t, u32 blocks, u32 r, float base, float tau,
                        float *sum)
 {
@@ -26,7 +26,7 @@ static u32 row_support(const struct row_block *t, u32 blocks, u32 r, float base,
         const struct block *b = row_block_block(t, k);
         for (u32 c = 0; c < b->cols; c += LANES) {
             vec z = load(&b->score[r][c]) - splat(base);
-            ivec above = (ivec)(z > splat(tau));
+            ivec above = ~(ivec)(z <= splat(tau));
             total += pick_or_zero(above, z);
             count -= above;
         }
@@ -39,7 +39,8 @@ static u32 row_support(const struct row_block *t, u32 blocks, u32 r, float base,
 }
 
 /* tau - base. It starts low enough (the largest entry is in every support) and rises until the support stays the
-   same. Rounding may lower tau and let entries at tau in again; a support that does not shrink ends the loop. */
+   same. Rounding may lower tau and let entries at tau in again; a support that does not shrink ends the loop. NaN for
+   a NaN among the scores less `base`, which a score of +inf becomes as the largest. */
 static float row_threshold(const struct row_block *t, u32 blocks, u32 r, float base, float mass)
 {
     float tau = -mass, sum;
@@ -55,13 +56,15 @@ static float row_threshold(const struct row_block *t, u32 blocks, u32 r, float b
 
 #endif
 
-static void row_sparsegen(const struct row_block *t, u32 blocks, u32 r, float tau, float scale)
+/* Scores to P; `tau` is relative to `base`. Subtracting the two one by one rounds less than their sum would. */
+static void row_sparsegen(const struct row_block *t, u32 blocks, u32 r, float base, float tau,
+                          float scale)
 {
     for (u32 k = 0; k < blocks; k++) {
         struct block *b = row_block_block(t, k);
         for (u32 c = 0; c < b->cols; c += LANES) {
-            vec z = load(&b->score[r][c]) - splat(tau);
-            vec p = pick_or_zero((ivec)(z > 0.0f), z * splat(scale));
+            vec z = load(&b->score[r][c]) - splat(base) - splat(tau);
+            vec p = pick_or_zero(~(ivec)(z <= 0.0f), z * splat(scale));
             store(&b->score[r][c], p);
             p_ds_put(b, 0, r, c, p);
         }
@@ -88,13 +91,12 @@ static void sparsegen_forward(struct row_block *t)
         for (u32 k = 0; k < blocks; k++)
             m = larger(
                 m, scores_max(row_block_block(t, k)->score[r], row_block_block(t, k)->cols));
-        float base = max_lanes(m), tau = -INFINITY_F;
-        if (!row_live(t, r) || !(base > -INFINITY_F))
-            base = 0;
-        else
-            tau = base + row_threshold(t, blocks, r, base, mass);
-        t->m->offset[r] = tau * softmax_scale;
-        row_sparsegen(t, blocks, r, tau > -INFINITY_F ? tau : 0, 1 / mass);
+        /* A maximum passes over NaN: -inf does not imply that the row sees nothing. */
+        const float most = max_lanes(m), base = most == -INFINITY_F ? 0 : most;
+        float tau = row_live(t, r) ? row_threshold(t, blocks, r, base, mass) : 0;
+        if (row_live(t, r) && (most > -INFINITY_F || tau != tau))
+            t->m->offset[r] = (base + tau) * softmax_scale;
+        row_sparsegen(t, blocks, r, base, tau, 1 / mass);
     }
     for (u32 k = 0; k < blocks; k++) {
         struct block *b = row_block_block(t, k);

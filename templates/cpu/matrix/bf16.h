@@ -66,6 +66,14 @@ INLINE u32 lanes_larger(vec a, vec b)
     return bits;
 }
 
+/* Bit k: a is larger than b in lane k, or one of the two is NaN. */
+INLINE u32 lanes_not_below(vec a, vec b)
+{
+    u32 bits;
+    __asm__("vcmpnleps %2, %1, %%k1; kmovw %%k1, %0" : "=r"(bits) : "v"(a), "v"(b) : "k1");
+    return bits;
+}
+
 /* True if all lanes of these words are equal. */
 INLINE int words_equal(const u32 *a, const u32 *b)
 {

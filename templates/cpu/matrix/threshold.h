@@ -6,15 +6,15 @@
 #define MASKC_CPU_MATRIX_THRESHOLD_H
 #include "cpu/row_block.h"
 
-/* Packs those of `from` that are above tau, all less `base`, to the front of `to`, which may be `from`, and -inf up to a
-   whole vector. Returns how many; adds them to *sum, lane by lane. */
+/* Packs those of `from` that are above tau or NaN, all less `base`, to the front of `to`, which may be `from`, and -inf up
+   to a whole vector. Returns how many; adds them to *sum, lane by lane. */
 INLINE u32 support_pack(const float *from, u32 count, float *to, float base, float tau,
                         vec *sum)
 {
     u32 kept = 0;
     for (u32 c = 0; c < count; c += LANES) {
         const vec z = load(from + c) - splat(base);
-        const u32 above = lanes_larger(z, splat(tau));
+        const u32 above = lanes_not_below(z, splat(tau));
         *sum += lanes_zeroed(z, above);
         store(to + kept, lanes_packed(z, above));
         kept += (u32)__builtin_popcount(above);
@@ -28,7 +28,7 @@ static float row_threshold(const struct row_block *t, u32 blocks, u32 r, float b
 {
     float tau = -mass;
     u32 last = ~0u;
-    for (u32 step = 0;; step++) {
+    for (u32 step = 0; tau == tau; step++) {
         vec sum = {0};
         u32 count = 0;
         for (u32 k = 0; k < blocks; k++) {
@@ -43,6 +43,7 @@ static float row_threshold(const struct row_block *t, u32 blocks, u32 r, float b
         last = count;
         tau = (sum_lanes(sum) - mass) / (float)count;
     }
+    return tau;
 }
 
 #endif

@@ -3,7 +3,7 @@
    and dP, and the scale of dS. */
 #ifndef MASKC_CUDA_COMMON_TRANSFORM_H
 #define MASKC_CUDA_COMMON_TRANSFORM_H
-#include "cuda/common/device.h"
+#include "cuda/common/numbers.h"
 #include "kernel_config.h"
 
 /* 1 / (1 - lambda), by which P of sparsegen grows with the score; 1 for softmax. */
@@ -12,9 +12,17 @@ DEVICE float sparsegen_scale(const struct abi_args *a)
     return TRANSFORM == ABI_SPARSEGEN ? reciprocal_of(1 - a->lambda) : 1;
 }
 
+/* NaN for NaN. */
 DEVICE float sparsegen_p(float score, float tau, float p_scale)
 {
-    return score > tau ? (score - tau) * p_scale : 0;
+    return score <= tau ? 0 : (score - tau) * p_scale;
+}
+
+/* tau from the row's largest score and the threshold relative to it: -inf where the row sees nothing, NaN where a score
+   is NaN or +inf. */
+DEVICE float tau_of(float row_max, float threshold)
+{
+    return row_max == NEGATIVE_INFINITY ? row_max : row_max + (threshold + 0 * row_max);
 }
 
 /* dS of an entry; for sparsegen without the factor 1 / (1 - lambda), which ds_scale applies to the sums. */

@@ -97,7 +97,7 @@ DEVICE void resident_support(const struct resident_scores s[RESIDENT_TILES_AT_ON
     }
 }
 
-/* tau of both rows; -inf where a row sees nothing. */
+/* tau of both rows. */
 DEVICE void resident_tau(const struct resident_scores s[RESIDENT_TILES_AT_ONCE], u32 lives,
                          float lambda, float tau[2])
 {
@@ -118,8 +118,8 @@ DEVICE void resident_tau(const struct resident_scores s[RESIDENT_TILES_AT_ONCE],
             going |= goes;
         }
     }
-    tau[0] = row_max[0] == NEGATIVE_INFINITY ? row_max[0] : row_max[0] + threshold[0];
-    tau[1] = row_max[1] == NEGATIVE_INFINITY ? row_max[1] : row_max[1] + threshold[1];
+    tau[0] = tau_of(row_max[0], threshold[0]);
+    tau[1] = tau_of(row_max[1], threshold[1]);
 }
 
 #endif

@@ -79,7 +79,7 @@ DEVICE struct support support_above(const struct work_item *work, const float *s
     return r;
 }
 
-/* tau of the thread's row; -inf where it sees nothing. */
+/* tau of the thread's row. */
 DEVICE float sparsegen_tau(const struct abi_args *a, const struct work_item *work,
                            const float *scratch, u32 columns, float row_max)
 {
@@ -92,7 +92,7 @@ DEVICE float sparsegen_tau(const struct abi_args *a, const struct work_item *wor
             threshold = larger(threshold, (s.sum - total) / s.count);
         before = s.count;
     }
-    return row_max == NEGATIVE_INFINITY ? row_max : row_max + threshold;
+    return tau_of(row_max, threshold);
 }
 
 DEVICE void forward_sparsegen(const struct abi_args *a, const struct work_item *work)

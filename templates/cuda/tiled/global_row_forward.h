@@ -101,7 +101,7 @@ DEVICE float row_tau(struct row_walk *w, const float *scratch, float row_max)
             threshold = larger(threshold, (sum - total) / count);
         before = count;
     }
-    return row_max == NEGATIVE_INFINITY ? row_max : row_max + threshold;
+    return tau_of(row_max, threshold);
 }
 
 DEVICE void row_sparsegen(struct row_walk *w, const struct part *q, struct part *o)

@@ -85,7 +85,7 @@ DEVICE struct support support_above(const float *scratch, u32 columns, const flo
     return r;
 }
 
-/* tau of the lane's rows; -inf where one sees nothing. */
+/* tau of the lane's rows. */
 DEVICE void find_tau(float tau[2], const float *scratch, u32 columns, const float row_max[2],
                      float total)
 {
@@ -105,7 +105,7 @@ DEVICE void find_tau(float tau[2], const float *scratch, u32 columns, const floa
     }
     UNROLL
     for (u32 k = 0; k < 2; k++)
-        tau[k] = row_max[k] == NEGATIVE_INFINITY ? row_max[k] : row_max[k] + threshold[k];
+        tau[k] = tau_of(row_max[k], threshold[k]);
 }
 
 /* Adds P V of a column tile, P being computed from the scores in the scratch. */

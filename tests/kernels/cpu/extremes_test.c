@@ -202,47 +202,79 @@ static const struct nan_case {
     const char *mask;
     uint32_t n;
     struct kernel_request request;
-    uint32_t row; /* of Q, that is NaN */
-    bool cuda;    /* alone: a family of its own there */
+    bool cuda; /* alone: a family of its own there */
 } nan_cases[] = {
-    {"window(20)|global(0,-1)", N, {.dtype = ABI_F32, .head_dim = 64, .backward = true}, 77},
-    {"window(20)|global(0,-1)", N, {.dtype = ABI_F32, .head_dim = 64, .backward = true}, 0},
-    {"window(20)|global(0,-1)", N, {.dtype = ABI_BF16, .head_dim = 64, .backward = true}, 77},
-    {"window(20)|global(0,-1)", N, {.dtype = ABI_BF16, .head_dim = 64, .backward = true}, 0},
-    {"window(20)|global(0,-1)", N, {.dtype = ABI_BF16, .head_dim = 200}, 77, true}, /* tiled */
-    {"window(20)|global(0,-1)", N, {.dtype = ABI_BF16, .head_dim = 200}, 0, true},
+    {"window(20)|global(0,-1)", N, {.dtype = ABI_F32, .head_dim = 64, .backward = true}},
+    {"window(20)|global(0,-1)", N, {.dtype = ABI_BF16, .head_dim = 64, .backward = true}},
+    {"window(20)|global(0,-1)", N, {.dtype = ABI_BF16, .head_dim = 200}, true}, /* tiled */
+    {"window(20)|global(0,-1)",
+     N,
+     {.dtype = ABI_F32, .head_dim = 64, .transform = ABI_SPARSEGEN, .lambda = -1}},
+    {"window(20)|global(0,-1)",
+     N,
+     {.dtype = ABI_BF16, .head_dim = 64, .transform = ABI_SPARSEGEN, .lambda = -1}},
+    {"window(20)|global(0,-1)",
+     100,
+     {.dtype = ABI_BF16, .head_dim = 64, .transform = ABI_SPARSEGEN, .lambda = -1},
+     true}, /* resident */
 };
 
-static uint32_t check_nan(const struct nan_case *c, const struct target *t, struct cache *cache)
+/* Numbers that are put into a row of Q, or of K. Infinity gives a query scores of +inf, less which they are NaN. */
+static const struct nan {
+    bool key;
+    uint32_t row, bits;
+} nans[] = {
+    {false, 77, 0x7fc00000}, {false, 0, 0x7fc00000},  {false, 77, 0x7fffffff}, /* a GPU's */
+    {false, 77, 0xffffffff}, {false, 77, 0x7f800000}, {true, 77, 0x7fc00000},
+    {true, 77, 0x7fffffff},
+};
+
+/* O and LSE are NaN in the rows that see the number, and nowhere else. */
+static uint32_t check_nan(const struct maskc_kernel *k, const struct problem *p,
+                          const struct nan *is, const char *what)
 {
+    const uint32_t d = p->head_dim;
     struct error e = {0};
+    struct problem_data *data = problem_inputs(p);
+    float number;
+    memcpy(&number, &is->bits, sizeof number);
+    (is->key ? data->k : data->q)[is->row * d] = (double)number;
+    assert_int_equal(kernel_run_problem(k, p, data, false, 1, &e), 0);
+    uint32_t failed = 0;
+    for (uint32_t r = 0; r < p->length; r++) {
+        const bool nan =
+            is->key ? pattern_test(mask_pattern(p->mask, 0, 0), r, is->row) : r == is->row;
+        failed += isnan(data->lse[r]) != nan || isnan(data->o[r * d]) != nan;
+    }
+    if (failed)
+        print_error("%s: %s: %08x in row %u of %s: %u rows are wrong, O %g, LSE %g\n", what,
+                    dtype_name(p->dtype), is->bits, is->row, is->key ? "K" : "Q", failed,
+                    data->o[is->row * d], data->lse[is->row]);
+    problem_data_destroy(data);
+    return failed;
+}
+
+static uint32_t check_nans(const struct nan_case *c, const struct target *t,
+                           struct cache *cache)
+{
     struct mask *m = subject_mask(c->mask, c->n);
     struct maskc_kernel *k = known_load_subject(&known, m, t, &c->request, cache);
-    if (!k) {
-        mask_destroy(m);
-        return 0;
-    }
-    const uint32_t d = c->request.head_dim;
-    struct problem p = {
-        .mask = m, .batch = 1, .length = c->n, .head_dim = d, .dtype = c->request.dtype};
-    struct problem_data *data = problem_inputs(&p);
-    data->q[c->row * d] = NAN;
-    assert_int_equal(kernel_run_problem(k, &p, data, false, 1, &e), 0);
+    const struct problem p = {.mask = m,
+                              .batch = 1,
+                              .length = c->n,
+                              .head_dim = c->request.head_dim,
+                              .dtype = c->request.dtype,
+                              .transform = c->request.transform,
+                              .lambda = -1};
     uint32_t failed = 0;
-    for (uint32_t r = 0; r < c->n; r++)
-        failed +=
-            isnan(data->lse[r]) != (r == c->row) || isnan(data->o[r * d]) != (r == c->row);
-    if (failed)
-        print_error("%s: %s: row %u of Q is NaN: %u rows are wrong, its O %g, LSE %g\n",
-                    subject_name(t), c->mask, c->row, failed, data->o[c->row * d],
-                    data->lse[c->row]);
-    problem_data_destroy(data);
+    for (uint32_t x = 0; k && x < sizeof nans / sizeof *nans; x++)
+        failed += check_nan(k, &p, &nans[x], subject_name(t));
     maskc_kernel_destroy(k);
     mask_destroy(m);
     return failed;
 }
 
-/* A NaN among a query's numbers is seen in its O and its LSE, and nowhere else. */
+/* A NaN among the numbers of a query or a key is seen in O and LSE of the queries that see it, and nowhere else. */
 static void test_nan(void **state)
 {
     const struct target *list[MAX_TARGETS];
@@ -250,7 +282,7 @@ static void test_nan(void **state)
     for (uint32_t c = 0; c < sizeof nan_cases / sizeof *nan_cases; c++)
         for (uint32_t t = nan_cases[c].cuda ? count - 1 : 0; t < count; t++)
             if (!subject_repeats(list[t], &nan_cases[c].request))
-                failed += check_nan(&nan_cases[c], list[t], *state);
+                failed += check_nans(&nan_cases[c], list[t], *state);
     assert_int_equal(failed, 0);
 }
 

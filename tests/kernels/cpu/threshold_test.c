@@ -2,7 +2,8 @@
 /* Sparsegen's threshold where it meets scores: K keys of score 0 have a threshold of -1 / K, and many
    more keys lie at, or one rounding beside, just that. With them in the support the threshold comes out
    as theirs or a little beside it, so that they are alternately in and out: the search must end all the same,
-   and the probabilities of every row sum to 1. */
+   and the probabilities of every row sum to 1. So do they where the largest scores are so large that the threshold, as
+   a float, equals them. */
 #include "masks/base/memory.h"
 #include "runtime/maskc.h"
 #include "tests/support/test.h"
@@ -10,7 +11,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-enum { N = 64, D = 16, MOST_FIRST = 24, BESIDE = 5, BATCH = (MOST_FIRST - 1) * BESIDE };
+enum { N = 64, D = 16, MOST_FIRST = 24, BESIDE = 5, STEEP = (MOST_FIRST - 1) * BESIDE, BATCH };
 
 static float *rows(void)
 {
@@ -23,7 +24,7 @@ static float *rows(void)
 /* The score is the product of first elements, which is exact. */
 static void fill(float *query, float *key, float *value)
 {
-    for (int b = 0; b < BATCH; b++) {
+    for (int b = 0; b < STEEP; b++) {
         int first = 2 + b / BESIDE, beside = b % BESIDE - BESIDE / 2;
         float at = -1 / (float)first;
         for (int k = 0; k < abs(beside); k++)
@@ -34,6 +35,11 @@ static void fill(float *query, float *key, float *value)
             key[row] = j < first ? 0 : at;
             value[row] = 1;
         }
+    }
+    for (int j = 0; j < N; j++) {
+        size_t row = ((size_t)STEEP * N + (size_t)j) * D;
+        query[row] = value[row] = 1;
+        key[row] = j % 20 == 7 ? 0x1p26f : 0;
     }
 }
 
