@@ -49,16 +49,26 @@ def new_parser():
     return p
 
 
-def maskbert(o, command, *arguments):
-    path = o.build / "tools/maskbert/maskbert"
-    threads = [] if command == "convert" else ["--threads", o.threads]
+def run_program(o, name, command, *arguments):
+    path = o.build / "tools" / name / name
     try:
-        made = subprocess.run([path, command, *map(str, [*arguments, *threads])], capture_output=True, text=True, check=False)
+        made = subprocess.run([path, command, *map(str, arguments)], capture_output=True, text=True, check=False)
     except OSError as e:
         raise Failed(3, f"{path}: {e.strerror}; build maskc or give --build") from None
     if made.returncode:
-        raise Failed(made.returncode, made.stderr.strip() or f"maskbert {command} failed")
+        raise Failed(made.returncode, made.stderr.strip() or f"{name} {command} failed")
     return made.stdout
+
+
+def maskbert(o, command, *arguments):
+    threads = [] if command == "convert" else ["--threads", o.threads]
+    return run_program(o, "maskbert", command, *arguments, *threads)
+
+
+def density_of(o, mask):
+    """The mean over heads."""
+    found = json.loads(run_program(o, "maskc", "show", mask, "-n", o.length, "--json"))["masks"]
+    return sum(m["density"] * len(m["heads"]) for m in found) / sum(len(m["heads"]) for m in found)
 
 
 def make_data(o, work):
@@ -76,11 +86,11 @@ def make_data(o, work):
 
 
 def masks(o, work):
-    """[(name, MASK, density or None)]"""
+    """[(name, MASK, density)]"""
     made = json.loads(maskbert(o, "prune", work / "model", "-n", o.length, "--input", work / "lines", "-o", work / "pruned", "--keep", o.keep,
                                "--snap", o.snap, "--json"))
     own = [next(m for m in made["masks"] if m["kind"] == kind) for kind in ("keep", "snap")]
-    return [(m, m, None) for m in DESIGNED] + [(name, work / "pruned" / m["file"], m["density"])
+    return [(m, m, density_of(o, m)) for m in DESIGNED] + [(name, work / "pruned" / m["file"], m["density"])
                                                for name, m in zip((f"pruned, {o.keep} %", f"snapped, {o.snap:g} of the time"), own)]
 
 
@@ -103,8 +113,7 @@ def row(o, work, name, mask, density):
 def show(r):
     m = r["metric"]
     spread = f" +- {m['deviation']:.4f}" if m["deviation"] is not None else ""
-    density = f"{100 * r['density']:.0f} %" if r["density"] is not None else "-"
-    print(f"| {r['mask']} | {density} | {m['mean']:.4f}{spread} | {r['texts_per_s']:.1f} | {r['speedup']:.2f} x |", flush=True)
+    print(f"| {r['mask']} | {100 * r['density']:.0f} % | {m['mean']:.4f}{spread} | {r['texts_per_s']:.1f} | {r['speedup']:.2f} x |", flush=True)
 
 
 def main():
