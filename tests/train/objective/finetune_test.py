@@ -9,6 +9,7 @@ import json
 import os
 import pathlib
 import random
+import shutil
 import statistics
 import sys
 
@@ -117,6 +118,11 @@ def overflows(toy, task):
     where = {"squad1": "dev.json: the model's output for example ", "squad2": "dev.json: the model's output for example "}.get(task, ": the model's output for line ")
     toy.refused(where, "eval", "run", "--task", finetune_toy.NAMES.get(task, task), "--data", task, "--predictions", "p.json", code=1)
     if task == "text":
+        toy.refused("maskbert: layer 0, head 0: the model's attention is not finite", "attention", "run", "--json", stdin=lines, code=1)
+        shutil.copytree("trained", "large")
+        finetune_toy.overflow("large", "word_embeddings.weight")
+        toy.refused("maskbert: data: the model's loss is not finite", "eval", "large", "--data", "data", "--json", code=1)
+        toy.remove("large")
         for vectors, pooling in (("v.npy", "cls"), ("v.npy", "none"), ("v.jsonl", "mean")):
             toy.refused("maskbert: the model's output for line 1 is not finite", "embed", "run", "--pooling", pooling, "-o", vectors, stdin=lines, code=1)
 

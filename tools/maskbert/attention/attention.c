@@ -6,6 +6,7 @@
 #include "tools/maskbert/command.h"
 #include "tools/maskbert/session.h"
 #include <jansson.h>
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -93,6 +94,19 @@ static uint32_t support_of(const float *p, uint32_t n)
     for (uint32_t j = 0; j < n; j++)
         count += p[j] > 0;
     return count;
+}
+
+static int check_finite(const struct attention *a, struct error *e)
+{
+    const struct maps *m = &a->maps;
+    const uint64_t values = (uint64_t)m->layers * m->heads * m->n * m->n;
+    for (uint64_t k = 0; k < values; k++)
+        if (!isfinite(a->value[k]))
+            return error_set(e, ERROR_FALSE,
+                             "layer %u, head %u: the model's attention is not finite",
+                             (uint32_t)(m->first_layer + k / m->n / m->n / m->heads),
+                             (uint32_t)(m->first_head + k / m->n / m->n % m->heads));
+    return 0;
 }
 
 static void measure(struct attention *a)
@@ -212,7 +226,7 @@ static int attention(const struct options *o, struct attention *a, struct error 
             e, ERROR_INPUT,
             "attention: -o FIGURE.pdf, -o FIGURE.svg, -o FIGURE.png or --json is expected");
     if ((o->output && figure_ready(&figure, e) < 0) || session_open(o, 0, &a->s, e) < 0 ||
-        read_line(a, o, e) < 0 || run(a, e) < 0)
+        read_line(a, o, e) < 0 || run(a, e) < 0 || check_finite(a, e) < 0)
         return -1;
     name_tokens(a);
     measure(a);

@@ -8,6 +8,7 @@
 #include "tools/maskbert/finetune/eval_task.h"
 #include "tools/maskbert/session.h"
 #include <jansson.h>
+#include <math.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -147,6 +148,8 @@ static int evaluate(const struct options *o, struct held_out *h, struct evaluati
                                                .whole_words = o->whole_word};
     int r = trainer_evaluate(&h->trainer, h->data, &settings, ret, e);
     session_tell(NULL);
+    if (r == 0 && !isfinite(ret->loss))
+        r = error_set(e, ERROR_FALSE, "%s: the model's loss is not finite", o->data);
     return r;
 }
 
