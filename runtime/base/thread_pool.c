@@ -5,6 +5,7 @@
 #include <sched.h>
 #include <stdatomic.h>
 #include <stddef.h>
+#include <unistd.h>
 
 struct thread_pool {
     void (*task)(void *context, uint32_t index);
@@ -24,8 +25,11 @@ static void *work(void *argument)
 /* The cores that this process may use. */
 static uint32_t count_cores(void)
 {
-    cpu_set_t set;
-    return sched_getaffinity(0, sizeof set, &set) ? 1 : (uint32_t)CPU_COUNT(&set);
+    cpu_set_t set; /* of 1024 */
+    if (sched_getaffinity(0, sizeof set, &set) == 0)
+        return (uint32_t)CPU_COUNT(&set);
+    const long all = sysconf(_SC_NPROCESSORS_ONLN);
+    return all > 1 ? (uint32_t)all : 1;
 }
 
 /* With at most `most` threads. */

@@ -19,6 +19,7 @@ static const struct place {
       {NULL, "/usr/local/cuda-*", "/lib64/"},
       {"VIRTUAL_ENV", NULL, "/lib/python3*/[sd]i[ts][et]-packages/nvidia/*/lib/"},
       {"CONDA_PREFIX", NULL, "/lib/"},
+      {"CONDA_PREFIX", NULL, "/lib/python3*/site-packages/nvidia/*/lib/"},
       {"HOME", NULL, "/.local/lib/python3*/site-packages/nvidia/*/lib/"},
       {NULL, "/usr/local", "/lib/python3*/[sd]i[ts][et]-packages/nvidia/*/lib/"},
       {NULL, "/usr", "/lib/python3*/[sd]i[ts][et]-packages/nvidia/*/lib/"},

@@ -5,6 +5,7 @@
 #include <sched.h>
 #include <stdatomic.h>
 #include <stddef.h>
+#include <unistd.h>
 
 enum { MOST = 256 };
 
@@ -19,8 +20,11 @@ struct launch_threads {
 
 uint32_t threads_cores(void)
 {
-    cpu_set_t set;
-    return sched_getaffinity(0, sizeof set, &set) ? 1 : (uint32_t)CPU_COUNT(&set);
+    cpu_set_t set; /* of 1024 */
+    if (sched_getaffinity(0, sizeof set, &set) == 0)
+        return (uint32_t)CPU_COUNT(&set);
+    const long all = sysconf(_SC_NPROCESSORS_ONLN);
+    return all > 1 ? (uint32_t)all : 1;
 }
 
 uint32_t threads_most(void)

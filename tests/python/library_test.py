@@ -4,6 +4,7 @@
 one line, and is attention on numpy arrays what its definition says in float64?"""
 import concurrent.futures
 import copy
+import importlib.util
 import os
 import pathlib
 import pickle
@@ -13,10 +14,11 @@ import subprocess
 import sys
 import tempfile
 import unittest
+import unittest.mock
 
 from common import Case, cmocka_count, cpu_only, has, needs_numpy
 import maskc
-from maskc import _library as library
+from maskc import _library as library, hooks
 from maskc.masks import mask_file
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
@@ -237,6 +239,19 @@ class LoadTest(Case):
         needed = subprocess.run(["ldd", library.library_path()], capture_output=True, text=True, check=True).stdout
         self.assertNotIn("libgomp", needed)
         self.assertNotIn("libomp", needed)
+
+    def test_a_watched_module_is_registered_when_it_is_imported(self):
+        """Not when somebody only asks for it."""
+        seen, name = [], "maskc_watched_module"
+        with tempfile.TemporaryDirectory() as folder, unittest.mock.patch.dict(hooks.WATCHED, {name: seen.append}), unittest.mock.patch("sys.path", [folder, *sys.path]):
+            (pathlib.Path(folder) / f"{name}.py").write_text("")
+            before = list(sys.meta_path)
+            sys.meta_path.insert(0, hooks.Finder({name}))
+            self.assertTrue(importlib.util.find_spec(name))
+            self.assertEqual(seen, [])
+            module = importlib.import_module(name)
+            self.assertEqual(seen, [module])
+            self.assertEqual(sys.meta_path, before)
 
     @unittest.skipIf(has("torch"), "torch is here")
     def test_import_without_torch(self):

@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Extends transformers when it is imported, before or after maskc: the implementation "maskc", and configurations with a mask file."""
 import importlib.abc
-import importlib.machinery
 import sys
 
 ATTENTION = None  # of the module torch_op, which puts it here: an import statement in each call takes .6 us
@@ -46,6 +45,7 @@ class Loader(importlib.abc.Loader):
     def exec_module(self, module):
         self.loader.exec_module(module)
         WATCHED[module.__name__](module)
+        forget(module.__name__)
 
     def __getattr__(self, name):
         return getattr(self.loader, name)
@@ -60,13 +60,19 @@ class Finder(importlib.abc.MetaPathFinder):
     def find_spec(self, name, path, target=None):
         if name not in self.names:
             return None
-        self.names.remove(name)
-        if not self.names:
-            sys.meta_path.remove(self)
-        spec = importlib.machinery.PathFinder.find_spec(name, path, target)
+        others = [f for f in sys.meta_path if not isinstance(f, Finder)]
+        found = (f.find_spec(name, path, target) for f in others if hasattr(f, "find_spec"))  # those of editable installations too
+        spec = next((s for s in found if s), None)
         if spec and spec.loader:
             spec.loader = Loader(spec.loader)
         return spec
+
+
+def forget(name):
+    for finder in [f for f in sys.meta_path if isinstance(f, Finder)]:
+        finder.names.discard(name)
+        if not finder.names:
+            sys.meta_path.remove(finder)
 
 
 def install():
