@@ -259,10 +259,11 @@ int config_parse(json_t *json, struct model_config *ret, struct error *e)
     return 0;
 }
 
-/* True if the tokenizer of transformers gives types to a model: by model_input_names, else by its class. */
-static bool gives_types(const json_t *tokenizer)
+/* True if the tokenizer of transformers gives types to a model: by model_input_names, else by its class, else by the family. */
+static bool gives_types(const json_t *tokenizer, bool family)
 {
-    static const char class[] = "BertTokenizer";
+    static const char *const without[] = {"DistilBert", "Roberta", "XLMRoberta", "MPNet",
+                                          "Camembert"};
     const json_t *names = json_object_get(tokenizer, "model_input_names");
     const char *name = json_string_value(json_object_get(tokenizer, "tokenizer_class"));
     for (size_t k = 0; k < json_array_size(names); k++) {
@@ -270,18 +271,23 @@ static bool gives_types(const json_t *tokenizer)
         if (input && !strcmp(input, "token_type_ids"))
             return true;
     }
-    return !json_is_array(names) && name && !strncmp(name, class, sizeof class - 1);
+    if (json_is_array(names) || !name)
+        return !json_is_array(names) && family;
+    for (size_t k = 0; k < sizeof without / sizeof *without; k++)
+        if (!strncmp(name, without[k], strlen(without[k])))
+            return false;
+    return family || !strncmp(name, "BertTokenizer", 13);
 }
 
-/* A family whose own tokenizers give no types may have another one's. */
+/* A family may have another one's tokenizer. */
 static int take_types(const char *folder, struct model_config *c, struct error *e)
 {
     json_t *tokenizer;
-    if (!c->one_type || c->types < 2)
+    if (c->types < 2)
         return 0;
     if (json_read_optional(folder, "tokenizer_config.json", &tokenizer, e) < 0)
         return -1;
-    c->one_type = !gives_types(tokenizer);
+    c->one_type = !gives_types(tokenizer, !c->one_type);
     json_decref(tokenizer);
     return 0;
 }

@@ -107,22 +107,29 @@ static void causal_models_are_refused(void **state)
     }
 }
 
-/* RoBERTa with two token types. A null text leaves the file out. */
+/* A null text leaves the file out. */
 static const struct {
-    const char *types, *tokenizer;
+    const char *family, *types, *tokenizer;
     bool one_type;
 } typed[] = {
-    {"2", "{\"tokenizer_class\": \"BertTokenizer\"}", false},
-    {"2", "{\"tokenizer_class\": \"BertTokenizerFast\"}", false},
-    {"1", "{\"tokenizer_class\": \"BertTokenizer\"}", true},
-    {"2", "{\"tokenizer_class\": \"RobertaTokenizer\"}", true},
-    {"2", "{}", true},
-    {"2", NULL, true},
-    {"2",
+    {"roberta", "2", "{\"tokenizer_class\": \"BertTokenizer\"}", false},
+    {"roberta", "2", "{\"tokenizer_class\": \"BertTokenizerFast\"}", false},
+    {"roberta", "1", "{\"tokenizer_class\": \"BertTokenizer\"}", true},
+    {"roberta", "2", "{\"tokenizer_class\": \"RobertaTokenizer\"}", true},
+    {"roberta", "2", "{}", true},
+    {"roberta", "2", NULL, true},
+    {"roberta", "2",
      "{\"tokenizer_class\": \"BertTokenizer\", \"model_input_names\": [\"input_ids\", "
      "\"attention_mask\"]}",
      true},
-    {"2", "{\"model_input_names\": [\"input_ids\", \"token_type_ids\"]}", false},
+    {"roberta", "2", "{\"model_input_names\": [\"input_ids\", \"token_type_ids\"]}", false},
+    {"bert", "2", NULL, false},
+    {"bert", "2", "{\"tokenizer_class\": \"PreTrainedTokenizerFast\"}", false},
+    {"bert", "2", "{\"tokenizer_class\": \"DistilBertTokenizer\"}", true},
+    {"bert", "2",
+     "{\"tokenizer_class\": \"BertTokenizer\", \"model_input_names\": [\"input_ids\", "
+     "\"attention_mask\"]}",
+     true},
 };
 
 static void tokenizers_decide_on_types(void **state)
@@ -133,9 +140,9 @@ static void tokenizers_decide_on_types(void **state)
         struct model_config c = {0};
         struct error e = {0};
         text_add(&text,
-                 "%s, \"model_type\": \"roberta\", \"architectures\": null, "
+                 "%s, \"model_type\": \"%s\", \"architectures\": null, "
                  "\"pad_token_id\": 1, \"type_vocab_size\": %s}",
-                 config, typed[k].types);
+                 config, typed[k].family, typed[k].types);
         model_write_or_remove("config.json", text_get(&text));
         model_write_or_remove("tokenizer_config.json", typed[k].tokenizer);
         if (config_read(model_folder, &c, &e) < 0)
