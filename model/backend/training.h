@@ -25,7 +25,7 @@ struct gradients_array;
    g' = gradient_scale * g, m = beta1 * m + rest1 * g', v = beta2 * v + rest2 * g'^2,
    u = first_scale * m / (sqrt(second_scale * v) + eps) + decay * value,
    value -= rate * rate_scale * trust * u, rate_scale being the piece's. decay is 0 in a piece that does not decay. trust
-   is 1 or, if by_norms, |value| / |u| of the piece, and 1 where either is 0. */
+   is 1 or, if by_norms and where decay is not 0, |value| / |u| of the piece, and 1 where either is 0. */
 struct update {
     bool by_norms;
     float rate, gradient_scale, beta1, rest1, beta2, rest2, first_scale, second_scale, eps,

@@ -6,7 +6,8 @@
    v = b2 v + (1 - b2) g^2, value -= rate * (m' / (sqrt(v') + eps) + decay * value), with m', v' corrected for bias or,
    as Google's BERT has it, m and v themselves.
    LAMB as NVIDIA's (You et al. 2020): g is divided by max(1, |g| / clip) first; the update u of AdamW with bias
-   correction and decay is scaled by |value| / |u| for each piece (1 where either is 0).
+   correction and decay is scaled by |value| / |u| for each piece that decays (1 where either is 0). As in NVIDIA's
+   FusedLAMB (apex, use_nvlamb=False), pieces without decay, biases above all, which begin at 0, take the plain step.
    It corrects for bias whatever bias_correction says.
    A piece's rate_scale multiplies the rate of either, decay included. */
 #pragma once

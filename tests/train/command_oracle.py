@@ -89,7 +89,7 @@ def step_lamb(model, state, gradients, step, rate):
             m.mul_(0.9).add_(0.1 * g)
             v.mul_(0.999).add_(0.001 * g * g)
             u = m / (1 - 0.9 ** step) / ((v / (1 - 0.999 ** step)).sqrt() + 1e-6) + (0.01 * x if decays(name) else 0)
-            x -= rate * (x.norm() / u.norm() if x.norm() > 0 and u.norm() > 0 else 1) * u
+            x -= rate * (x.norm() / u.norm() if decays(name) and x.norm() > 0 and u.norm() > 0 else 1) * u
 
 
 def check_steps(toy, name, *options):

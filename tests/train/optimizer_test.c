@@ -120,7 +120,8 @@ static void plain_piece(const struct moment *now, const struct train_state *s,
         value += p->value[k] * p->value[k];
         update += p->update[k] * p->update[k];
     }
-    if (now->o->kind == OPTIMIZER_LAMB && value > 0 && update > 0)
+    const bool adapts = piece->decays && now->o->weight_decay > 0;
+    if (now->o->kind == OPTIMIZER_LAMB && adapts && value > 0 && update > 0)
         ratio = sqrt(value) / sqrt(update);
     for (uint64_t k = piece->first; k < piece->first + piece->count; k++)
         p->value[k] -= now->rate * (double)piece->rate_scale * ratio * p->update[k];

@@ -129,7 +129,7 @@ static void step_once(const struct step *s)
     }
 }
 
-/* |value| / |u| of each piece, to all its blocks. */
+/* |value| / |u| of each piece that decays, to all its blocks. */
 static void set_scales(const struct step *s)
 {
     uint32_t end;
@@ -139,7 +139,7 @@ static void set_scales(const struct step *s)
             value += s->block[end].value_squares;
             of_update += s->block[end].update_squares;
         }
-        if (value == 0 || of_update == 0)
+        if (!s->block[k].piece->decays || s->number.decay == 0 || value == 0 || of_update == 0)
             continue;
         for (uint32_t i = k; i < end; i++)
             s->block[i].scale = (float)sqrt(value / of_update) * s->block[i].piece->rate_scale;

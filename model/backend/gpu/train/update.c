@@ -261,8 +261,8 @@ static int run(const struct train_state *s, const struct update *u, const struct
                : t->s->driver->run_train(t->s->gpu, &t->s->stream, TRAIN_OP_UPDATE, &args, e);
 }
 
-/* |value| / |u| of each piece, to all its blocks. */
-static void set_scales(struct step *t)
+/* |value| / |u| of each piece that decays, to all its blocks. */
+static void set_scales(const struct train_state *s, const struct update *u, struct step *t)
 {
     uint32_t end;
     for (uint32_t k = 0; k < t->blocks; k = end) {
@@ -271,7 +271,9 @@ static void set_scales(struct step *t)
             value += (double)t->memory->read[2 * end];
             of_update += (double)t->memory->read[2 * end + 1];
         }
-        for (uint32_t i = k; i < end && value != 0 && of_update != 0; i++)
+        if (!s->piece[t->piece[k]].decays || u->decay == 0 || value == 0 || of_update == 0)
+            continue;
+        for (uint32_t i = k; i < end; i++)
             t->block[i].scale *= (float)sqrt(value / of_update);
     }
 }
@@ -282,7 +284,7 @@ static int step_by_norms(const struct train_state *s, const struct update *u, st
     if (run(s, u, t, TRAIN_MOVE_MOMENTS | TRAIN_MEASURE, e) < 0 ||
         read_parts(t->s, 2 * (uint64_t)t->blocks, e) < 0)
         return -1;
-    set_scales(t);
+    set_scales(s, u, t);
     return run(s, u, t, TRAIN_MOVE_VALUES, e);
 }
 
