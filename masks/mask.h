@@ -4,7 +4,7 @@
 #include "masks/base/error.h"
 #include "masks/pattern.h"
 
-enum { MASK_MAX_HEADS = 4096, MASK_MAX_LAYERS = 4096 };
+enum { MASK_MAX_HEADS = 4096, MASK_MAX_LAYERS = 4096, MASK_MAX_PLACES = 1 << 18 };
 
 struct mask {
     uint32_t n, heads, layers; /* each at least 1 */

@@ -25,8 +25,6 @@ struct line {
     bool used;
 };
 
-enum { MAX_PLACES = 1 << 18 };
-
 enum { HEADER_LENGTH, HEADER_HEADS, HEADER_LAYERS, N_HEADERS };
 
 static const struct header {
@@ -267,10 +265,10 @@ static struct mask *build(struct reader *r, uint32_t n)
     uint32_t layers = r->header[HEADER_LAYERS] ? r->header[HEADER_LAYERS] : 1;
     size_t places = (size_t)layers * heads;
     struct mask *ret = NULL;
-    if (places > MAX_PLACES) {
+    if (places > MASK_MAX_PLACES) {
         script_error(&r->script, r->header_at[HEADER_LAYERS], r->e,
                      "%u layers of %u heads are too many, at most %d heads in all are expected",
-                     layers, heads, MAX_PLACES);
+                     layers, heads, MASK_MAX_PLACES);
         return NULL;
     }
     uint32_t *taken = assign(r, layers, heads);

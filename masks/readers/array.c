@@ -131,6 +131,11 @@ int array_dims(const struct npy *a, const char *name, bool in_text, struct array
                          "%s: %llu layers of %llu heads, 1..%d and 1..%d are expected", name,
                          (unsigned long long)layers, (unsigned long long)heads, MASK_MAX_LAYERS,
                          MASK_MAX_HEADS);
+    if (layers * heads > MASK_MAX_PLACES)
+        return error_set(e, ERROR_INPUT,
+                         "%s: %llu layers of %llu heads, at most %d heads in all are expected",
+                         name, (unsigned long long)layers, (unsigned long long)heads,
+                         MASK_MAX_PLACES);
     *ret = (struct array_dims){layers, heads, (uint32_t)rows};
     return 0;
 }

@@ -21,10 +21,10 @@ static enum dam_form form_of(const struct array_file *a)
 {
     const struct npy *x = &a->array;
     const uint64_t last = x->shape[x->rank - 1];
-    if (x->rank == 2 || (x->rank == 3 && is_of(a, "dam-s")))
-        return DAM_DISTANCES;
     if (is_of(a, "p") || is_of(a, "dam-u"))
         return DAM_ENTRIES;
+    if (x->rank == 2 || (x->rank == 3 && is_of(a, "dam-s")))
+        return DAM_DISTANCES;
     if (last == 2)
         return DAM_LOGITS;
     return last == x->shape[x->rank - 2] ? DAM_ENTRIES : DAM_DISTANCES;
@@ -41,6 +41,8 @@ static int read_shape(const struct array_file *a, struct dam_array *d, struct er
         return no_parameters(a, e);
     const uint64_t *at = x->shape + (x->rank - own), layers = x->rank > own ? x->shape[0] : 1,
                    n = d->form == DAM_DISTANCES ? at[1] + 2 : at[1];
+    if (d->form == DAM_ENTRIES && at[2] != n)
+        return no_parameters(a, e);
     if (own == 3 && n == 2 && !a->dam)
         return error_set(e, ERROR_INPUT,
                          "%s: --dam, [H,2,2] may be logits or alpha; a length other "
@@ -51,9 +53,10 @@ static int read_shape(const struct array_file *a, struct dam_array *d, struct er
                          "%s: %llu heads of length %llu, 1..%d and 1..%d are expected", a->name,
                          (unsigned long long)at[0], (unsigned long long)n, MASK_MAX_HEADS,
                          PATTERN_MAX_N);
-    if (layers < 1 || layers > MASK_MAX_LAYERS)
-        return error_set(e, ERROR_INPUT, "%s: %llu layers, 1..%d are expected", a->name,
-                         (unsigned long long)layers, MASK_MAX_LAYERS);
+    if (layers < 1 || layers > MASK_MAX_LAYERS || layers * at[0] > MASK_MAX_PLACES)
+        return error_set(e, ERROR_INPUT,
+                         "%s: %llu layers, 1..%d and at most %d heads in all are expected",
+                         a->name, (unsigned long long)layers, MASK_MAX_LAYERS, MASK_MAX_PLACES);
     d->layers = (uint32_t)layers;
     d->heads = (uint32_t)at[0];
     d->n = (uint32_t)n;

@@ -7,6 +7,7 @@ import argparse
 import json
 import os
 import struct
+import subprocess
 import sys
 
 sys.dont_write_bytecode = True
@@ -145,6 +146,10 @@ def refusals(toy):
     with_alpha("is infinite at number 75", "dam-s", [HEADS, 38], good[:75] + [float("inf")])
     with_alpha("F32 [2,40,2] of dam-code", "dam-s", [HEADS, 38], good, "--dam-code")
     with_alpha("F32 [1,2,38]", "dam-s", [HEADS, 38], good, "--per-layer")
+    for kind, shape in (("dam-u", [1, 64, 3]), ("p", [3, 64])):  # fewer columns than rows, none at all
+        write_alpha(toy.work / "given.safetensors", kind, shape, [-1.0] * 192)
+        made = subprocess.run([toy.program, "show", "given.safetensors", "--dam"], cwd=toy.work, capture_output=True, text=True, check=False)
+        assert made.returncode == 2 and "parameters [H,n,2], [H,n,n] or [H,n-2] are expected" in made.stderr, (kind, made)
     os.remove(toy.work / "given.safetensors")
     for says, *options in (("--alpha", "--learn-mask", "p", "--alpha", "none"), ("--alpha: goes with", "--alpha", "model"),
                            ("--threshold: goes with", "--threshold", 0.5), ("one of them", "--learn-mask", "p", "--snap", 0.5, "--threshold", 0.5, "--settle", 1),
