@@ -4,6 +4,7 @@
 #include <glob.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 /* Folders behind what a variable of the environment names, or behind a root; before and after the loader's
    path is asked. */
@@ -32,7 +33,12 @@ struct search {
     void *context;
 };
 
-/* The newest of the files that match (they sort by version). */
+static int by_version(const void *a, const void *b)
+{
+    return strverscmp(*(char *const *)a, *(char *const *)b);
+}
+
+/* The newest of the files that match. */
 static bool open_matching(const struct search *s, const struct place *p)
 {
     char path[1024];
@@ -42,9 +48,11 @@ static bool open_matching(const struct search *s, const struct place *p)
     if (!root || snprintf(path, sizeof path, "%s%s%s", root, p->folder, s->library->pattern) >=
                      (int)sizeof path)
         return false;
-    if (!glob(path, 0, NULL, &found))
+    if (!glob(path, GLOB_NOSORT, NULL, &found)) {
+        qsort(found.gl_pathv, found.gl_pathc, sizeof *found.gl_pathv, by_version);
         for (size_t k = found.gl_pathc; k > 0 && !ok; k--)
             ok = s->open(found.gl_pathv[k - 1], s->context);
+    }
     globfree(&found);
     return ok;
 }
@@ -70,7 +78,7 @@ bool toolkit_find(const struct toolkit_library *l,
 {
     const struct search s = {l, open, context};
     const char *given = getenv(l->variable);
-    if (given)
+    if (given && *given)
         return open(given, context);
     return open_places(&s, first) || open_names(&s) || open_places(&s, later);
 }

@@ -112,6 +112,8 @@ static const struct bad bad[] = {
     {"show cut.mkb", 2, "cut.mkb"},
     {"verify good.mkb --device abacus", 2, "abacus"},
     {"bench good.mkb -n 16", 2, "good.mkb"},
+    {"bench good.mkb --hops 2", 2, "a kernel file is compiled"},
+    {"bench good.mkb --align end", 2, "a kernel file is compiled"},
     {"bench dense -n 8 --pass sideways", 2, "sideways"},
     {"bench dense -n 8 --dtype f32,int8", 2, "int8"},
     {"bench dense -n 8 --plot x.jpg", 2, "x.jpg: a figure is .pdf, .svg or .png"},

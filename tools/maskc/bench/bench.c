@@ -22,7 +22,7 @@ static int bench_file(struct bench *b, const char *path, struct error *e)
             path);
     if (o->measure_plans || o->heads || o->head_dim || o->transform || o->bias || o->machine ||
         o->family || o->kv_heads || o->kv_length || o->tensor || o->dam || o->border ||
-        o->has_threshold || o->has_keep)
+        o->has_threshold || o->has_keep || o->has_hops || o->order || o->align)
         return error_set(e, ERROR_INPUT,
                          "%s: a kernel file is compiled: no options of the mask or the kernel",
                          path);
