@@ -15,7 +15,9 @@ enum task_kind task_kind(const struct model_config *c)
         return TASK_CHOICE;
     if (strstr(c->architecture, "NextSentence") || strstr(c->architecture, "PreTraining"))
         return TASK_NEXT;
-    if (!strcmp(c->problem, "multi_label_classification"))
+    const bool one = c->labels == 1 && !strcmp(c->problem, "single_label_classification");
+    if (one ||
+        !strcmp(c->problem, "multi_label_classification")) /* as transformers' pipeline */
         return TASK_MULTI;
     if (!strcmp(c->problem, "regression") || (!*c->problem && c->labels == 1))
         return TASK_REGRESSION;

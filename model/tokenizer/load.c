@@ -142,6 +142,9 @@ static int read_json(struct tokenizer *t, struct tokenizer_settings *s, const js
     for (size_t k = 0; k < sizeof kinds / sizeof *kinds; k++)
         if (json_is_string(type) && !strcmp(json_string_value(type), kinds[k]->name))
             t->kind = kinds[k];
+    const char *side =
+        json_string_value(json_object_get(json_object_get(json, "truncation"), "direction"));
+    s->cuts_left = side && !strcmp(side, "Left");
     int r = t->kind == &tokenizer_wordpiece ? read_wordpiece(t, s, json, e)
                                             : read_kind(t, s, json, e);
     if (r < 0)
@@ -261,9 +264,12 @@ struct tokenizer *tokenizer_load(const char *folder, enum tokenizer_compat compa
     if (r == 0)
         r = read_tokens(t, &s, folder, e);
     if (r == 0)
-        r = read_extra(&s, folder, "special_tokens_map.json", settings_take_special, e);
-    if (r == 0)
         r = read_extra(&s, folder, "tokenizer_config.json", settings_take_config, e);
+    /* The older file; transformers ignores it beside added_tokens_decoder, and obeys it before tokenizer_config.json. */
+    if (r == 0 && !s.decoder)
+        r = read_extra(&s, folder, "special_tokens_map.json", settings_take_special, e);
+    if (r == 0 && s.cuts_left)
+        r = error_set(e, ERROR_INPUT, "%s: truncation on the left is not supported", folder);
     if (r == 0)
         r = read_extra(&s, folder, "added_tokens.json", settings_take_added, e);
     if (r == 0 && finish(t, &s, compat, e) < 0)

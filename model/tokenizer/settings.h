@@ -41,7 +41,9 @@ struct tokenizer_settings {
     struct post post;   /* if the file gives more than BERT's [CLS] A [SEP] B [SEP] */
     bool roberta_pairs; /* a post-processor that no file gives is RoBERTa's */
     int prefix_space,
-        trims;         /* add_prefix_space and trim_offsets of the config; -1: not given */
+        trims; /* add_prefix_space and trim_offsets of the config; -1: not given */
+    bool
+        cuts_left; /* truncation.direction of tokenizer.json, if the config has no truncation_side */
     json_t *decoder;   /* added_tokens_decoder of tokenizer_config.json, or null */
     json_t *added_map; /* added_tokens.json, or null */
 };

@@ -21,6 +21,8 @@ static const struct class_name classes[] = {
     {"RobertaTokenizerFast", CLASS_ROBERTA},
     {"XLMRobertaTokenizer", CLASS_OTHER},
     {"XLMRobertaTokenizerFast", CLASS_OTHER},
+    {"CamembertTokenizer", CLASS_OTHER},
+    {"CamembertTokenizerFast", CLASS_OTHER},
     {"PreTrainedTokenizerFast", CLASS_FILE},
     {"TokenizersBackend", CLASS_FILE},
     {0},

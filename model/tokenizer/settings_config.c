@@ -35,7 +35,7 @@ static int take_switch(const json_t *config, const char *key, int *ret, struct e
 
 int settings_take_config(struct tokenizer_settings *s, const json_t *config, struct error *e)
 {
-    const char *side = "right";
+    const char *side = NULL;
     bool splits = false;
     if (settings_check_class(config, e) < 0 ||
         (s->wordpiece && take_wordpiece(s, config, e) < 0) ||
@@ -45,11 +45,12 @@ int settings_take_config(struct tokenizer_settings *s, const json_t *config, str
         json_take_limit(config, "model_max_length", &s->max_length, e) < 0 ||
         json_take_text(config, "truncation_side", &side, e) < 0)
         return -1;
-    if (strcmp(side, "right") != 0)
+    if (side && strcmp(side, "right") != 0)
         return error_set(e, ERROR_INPUT,
                          "truncation_side '%.60s' is not supported, right is expected", side);
     if (splits)
         return error_set(e, ERROR_INPUT, "split_special_tokens true is not supported");
+    s->cuts_left = s->cuts_left && !side;
     s->decoder = json_incref(json_object_get(config, "added_tokens_decoder"));
     return settings_take_special(s, config, e);
 }

@@ -90,6 +90,10 @@ CASES = [
     ("the post-processor's names", roberta("RobertaTokenizer", cls_token="<s>", sep_token="</s>"), [0, 5, 6, 7, 2, 2, 4, 2]),
     ("another cls_token", roberta("RobertaTokenizer", cls_token="<pad>"),
      ": cls_token <pad> of a RobertaTokenizer: the token in the post_processor of tokenizer.json is expected"),
+    ("texts that are cut on the left", {**bert({}, "BertTokenizer"), "tokenizer.json": {**word_piece(), "truncation": {"direction": "Left", "max_length": 8, "strategy": "LongestFirst", "stride": 0}}},
+     ": truncation on the left is not supported"),
+    ("unless the config says otherwise", {**bert({}, "BertTokenizer", truncation_side="right"), "tokenizer.json": {**word_piece(), "truncation": {"direction": "Left", "max_length": 8, "strategy": "LongestFirst", "stride": 0}}},
+     [2, 5, 7, 9, 5, 3, 5, 3]),
     ("another sep_token", roberta(None, sep_token="<pad>"),
      ": sep_token <pad> of a RobertaTokenizer: the token in the post_processor of tokenizer.json is expected"),
 ]

@@ -6,6 +6,7 @@ A model learns each task; `eval` repeats the figures of the run, and `classify` 
 for any number of threads and after kills. Several seeds, a grid, repeats. What is refused. --few (under sanitizers): a step of each task, nothing is learned.
 """
 import json
+import math
 import os
 import pathlib
 import random
@@ -92,12 +93,24 @@ def learns(toy, task):
         best_threshold(toy)
     if task == "number":
         assert config["problem_type"] == "regression" and config["num_labels"] == 1
+        one_label(toy, config)
     if task.startswith("squad"):
         assert not {"id2label", "label2id", "num_labels"} & config.keys(), "transformers expects two labels"
     if not FEW:
         keeps_head(toy, task)
     overflows(toy, task)
     toy.remove("run")
+
+
+def one_label(toy, config):
+    """A single label has the sigmoid of its logit, not a softmax over one number."""
+    logits = [x["values"][0] for x in answers(toy, "number", "run")]
+    path = toy.work / "run/config.json"
+    kept = path.read_text()
+    path.write_text(json.dumps({**config, "problem_type": "single_label_classification"}))
+    found = [x["labels"][0]["probability"] for x in answers(toy, "number", "run")]
+    assert all(abs(p - 1 / (1 + math.exp(-x))) < 1e-6 for p, x in zip(found, logits)) and len(found) == len(logits), (found, logits)
+    path.write_text(kept)
 
 
 def keeps_head(toy, task):

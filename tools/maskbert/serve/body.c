@@ -300,7 +300,7 @@ static bool read_keys(const struct serving *s, struct request *r)
     json_object_foreach(r->json, name, value)
     {
         const struct body_key *key = find_key(r->route->body, name);
-        if (!key) {
+        if (!key && !json_is_null(value)) { /* null: a client's option that is not set */
             refuse_key(r, name);
             return false;
         }
