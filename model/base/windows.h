@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Cuts a question and a text that may be too long into windows: [CLS] question [SEP], part of the text's tokens, [SEP].
-   Neighbouring windows overlap. Training and inference cut alike. Defaults are those of BERT's run_squad.py. */
+   Neighbouring windows overlap. Training and inference cut alike. Windows and questions are as long as in
+   BERT's run_squad.py; its doc_stride is how far a window moves, here 128 tokens overlap, as in transformers' run_qa.py. */
 #pragma once
 #include <stdbool.h>
 #include <stdint.h>

@@ -78,6 +78,9 @@ def lengths(toy):
     assert saved[-1]["step"] == log[-1]["step"]
     follows_the_clock(log, 1.2, 1e-3)
     toy.remove("run")
+    toy.train("run", "--minutes", 0.005, "--save-every", 1, "--eval-every", 100000)  # its time often ends within a save
+    assert [x["step"] for x in toy.log("run") if "eval" in x] == [[x for x in toy.log("run") if "lr" in x][-1]["step"]]
+    toy.remove("run")
 
 
 def goes_on_from_runs(toy):

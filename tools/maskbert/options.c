@@ -164,7 +164,7 @@ const struct option_row option_rows[OPTION_COUNT] = {
     [OPTION_LAYER_DECAY] = {"layer-decay", 0, "X", "A layer learns at X times the rate of the one above it (default: all at the same)", GROUP_OPTIMIZER, VALUE_REAL, AT(layer_decay), .given = AT(layer_decay_given)},
     [OPTION_STRIDE]     = {"stride", 0, "N", "Tokens that two windows of a long text share (SQuAD; default 128)", GROUP_TEXT, VALUE_COUNT, AT(stride)},
     [OPTION_REGRESSION] = {"regression", 0, 0, "Labels of text and pair are numbers (default: where all are and one has a decimal point)", GROUP_TEXT, VALUE_FLAG, AT(regression)},
-    [OPTION_NULL_THRESHOLD] = {"null-threshold", 0, "X", "squad2: no answer where its score is more than X above the best answer's (default 0)", GROUP_TEXT, VALUE_REAL, AT(null_threshold), .given = AT(null_threshold_given)},
+    [OPTION_NULL_THRESHOLD] = {"null-threshold", 0, "X", "No answer where its score is more than X above the best answer's (squad2: default 0; answer: give one always unless told)", GROUP_TEXT, VALUE_REAL, AT(null_threshold), .given = AT(null_threshold_given)},
     [OPTION_CSV]        = {"csv", 0, 0, "The runs as CSV on stdout", GROUP_OUTPUT, VALUE_FLAG, AT(csv)},
     [OPTION_PREDICTIONS] = {"predictions", 0, "FILE", "Write what the model predicts: JSONL, for SQuAD {id: text}, or NAME.tsv as GLUE takes it", GROUP_OUTPUT, VALUE_TEXT, AT(predictions)},
     [OPTION_NBEST]      = {"nbest", 0, "FILE", "Of questions: write the five best answers of each, {id: [{text, score, probability}, ..]}", GROUP_OUTPUT, VALUE_TEXT, AT(nbest)},

@@ -33,6 +33,7 @@ struct loop {
     bool warned_of_graphs;
     bool stop; /* a rank was asked to stop */
     bool evaluated;
+    uint64_t evaluated_at;      /* the step of the last evaluation */
     struct evaluation held_out; /* the last one */
     struct task_scores scores;  /* of the last one, and of the best */
     struct task_scores best;
@@ -214,6 +215,7 @@ static int evaluate(struct loop *l, struct error *e)
         return -1;
     l->held_out = v;
     l->evaluated = true;
+    l->evaluated_at = r->facts.step;
     if (l->scores.count && run_score_is_best(r, &l->scores, v.loss))
         l->best = l->scores;
     run_say_evaluation(r, &v, &l->scores);
@@ -249,11 +251,15 @@ static int after_step(struct loop *l, double rate, struct error *e)
     return bring_up_to_date(l, e);
 }
 
-static int finish(struct loop *l, struct error *e)
+/* `first`: steps before this call. The time of a run may be over after a save or an evaluation of its last step. */
+static int finish(struct loop *l, uint64_t first, struct error *e)
 {
     struct run *r = l->run;
-    if (r->facts.step != r->saved &&
-        ((r->held_out && evaluate(l, e) < 0) || run_save(r, e) < 0))
+    const uint64_t step = r->facts.step;
+    const bool evaluates = r->held_out && step > first && l->evaluated_at != step;
+    if ((evaluates && evaluate(l, e) < 0) ||
+        ((step != r->saved || (evaluates && r->options.task && r->facts.best_step == step)) &&
+         run_save(r, e) < 0))
         return -1;
     return r->options.task && !r->facts.best_step
                ? error_set(e, ERROR_FALSE,
@@ -305,7 +311,7 @@ static int run_steps(struct loop *l, struct run_result *ret, struct error *e)
         if (step(l, &s, e) < 0 || after_step(l, s.rate, e) < 0)
             return -1;
     const bool stop = !run_is_done(r);
-    if ((stop ? interrupt(r, e) : finish(l, e)) < 0)
+    if ((stop ? interrupt(r, e) : finish(l, first, e)) < 0)
         return -1;
     *ret = result_of(l, stop);
     int result = 0;

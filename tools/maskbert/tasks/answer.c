@@ -8,7 +8,15 @@
 
 enum { TOP = 5 };
 
-static void print_json(const struct session *s, const struct task_spans *a, uint32_t k)
+static bool is_withheld(const struct options *o, const struct task_spans *a, uint32_t k)
+{
+    const struct task_span *best = a->span + (size_t)k * a->top;
+    return o->null_threshold_given &&
+           (!a->count[k] || (double)a->no_answer[k] - (double)best->score > o->null_threshold);
+}
+
+static void print_json(const struct options *o, const struct session *s,
+                       const struct task_spans *a, uint32_t k)
 {
     const struct task_span *list = a->span + (size_t)k * a->top;
     json_t *all = json_array();
@@ -22,15 +30,18 @@ static void print_json(const struct session *s, const struct task_spans *a, uint
     }
     json_t *line =
         json_pack("{s:o, s:f}", "answers", all, "no_answer_score", (double)a->no_answer[k]);
+    if (o->null_threshold_given)
+        json_object_set_new(line, "no_answer", json_boolean(is_withheld(o, a, k)));
     json_dumpf(line, stdout, JSON_COMPACT | JSON_REAL_PRECISION(9));
     printf("\n");
     json_decref(line);
 }
 
-static void print_text(const struct session *s, const struct task_spans *a, uint32_t k)
+static void print_text(const struct options *o, const struct session *s,
+                       const struct task_spans *a, uint32_t k)
 {
     const struct task_span *best = a->span + (size_t)k * a->top;
-    if (a->count[k])
+    if (a->count[k] && !is_withheld(o, a, k))
         fwrite(s->text[k].b.bytes + best->begin, 1, best->end - best->begin, stdout);
     printf("\n");
 }
@@ -48,7 +59,7 @@ static int answer(const struct options *o, struct session *s, struct error *e)
         return -1;
     session_tell_cut(NULL, spans.cut, spans.texts, "questions", spans.cut_to);
     for (uint32_t k = 0; k < spans.texts; k++)
-        o->json ? print_json(s, &spans, k) : print_text(s, &spans, k);
+        o->json ? print_json(o, s, &spans, k) : print_text(o, s, &spans, k);
     task_spans_finish(&spans);
     return 0;
 }
