@@ -6,7 +6,7 @@
 #include <stdio.h>
 #include <string.h>
 
-enum { KEPT = 64 }; /* launches, as hopper_args.c keeps them */
+enum { KEPT = 128 }; /* launches, as hopper_args.c keeps them */
 
 /* ---- when they are encoded ---- */
 
