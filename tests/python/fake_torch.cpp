@@ -188,6 +188,9 @@ const char *fake_backward(int64_t kernel, const fake_tensor *q)
         const Tensor t(handle_of(*q));
         fake_tensor sums = *q;
         sums.dim = 3;
+        sums.strides[2] = 1; // [B, H, N], contiguous
+        sums.strides[1] = q->sizes[2];
+        sums.strides[0] = q->sizes[1] * q->sizes[2];
         Optional none;
         backward(t, t, t, t, t, Tensor(handle_of(sums)), kernel, 0, 0, none, none, none, 0, none, none, false);
     });
