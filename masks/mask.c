@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "masks/mask.h"
 #include "masks/base/memory.h"
+#include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -13,12 +14,20 @@ static uint32_t find_equal(const struct mask *m, const struct pattern *p)
     return k;
 }
 
-static bool given_before(struct pattern **given, size_t k)
+static int by_address(const void *a, const void *b)
 {
-    for (size_t i = 0; i < k; i++)
-        if (given[i] == given[k])
-            return true;
-    return false;
+    const uintptr_t x = (uintptr_t) * (struct pattern *const *)a,
+                    y = (uintptr_t) * (struct pattern *const *)b;
+    return (x > y) - (x < y);
+}
+
+/* Each of them once, however often it is in the list. */
+static void destroy_all(struct pattern **list, size_t count)
+{
+    qsort(list, count, sizeof *list, by_address);
+    for (size_t k = 0; k < count; k++)
+        if (k == 0 || list[k] != list[k - 1])
+            pattern_destroy(list[k]);
 }
 
 struct mask *mask_new(uint32_t layers, uint32_t heads, struct pattern **given,
@@ -37,11 +46,10 @@ struct mask *mask_new(uint32_t layers, uint32_t heads, struct pattern **given,
         m->at[k] = same;
         if (same == m->n_patterns)
             m->pattern[m->n_patterns++] = given[k];
-        else if (m->pattern[same] != given[k] && !given_before(given, k))
+        else if (m->pattern[same] != given[k])
             spare[n_spare++] = given[k];
     }
-    while (n_spare)
-        pattern_destroy(spare[--n_spare]);
+    destroy_all(spare, n_spare);
     free(spare);
     return m;
 }
