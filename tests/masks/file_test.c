@@ -12,7 +12,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-/* Another thread may write a file at that moment, and nobody can read the umask without changing it. */
+/* The umask cannot be read without changing it, and another thread may create a file in between. */
 mode_t umask(mode_t mask)
 {
     fail_msg("umask(0%o): the process's own stays as it is", mask);

@@ -47,7 +47,7 @@ static enum outcome say_slow(double seconds, struct error *e)
     return SLOW;
 }
 
-/* Not the cause: the failed rank's error is the one that is told. */
+/* True if another rank has failed: its error is reported, and this rank only stops waiting. */
 static bool is_warned(const struct nccl *n)
 {
     return n->host->is_warned && n->host->is_warned(n->host);

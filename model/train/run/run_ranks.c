@@ -70,7 +70,7 @@ static int hash_values(const struct train_state *s, uint64_t seed, uint64_t *ret
     return 0;
 }
 
-/* Of the parameters, and of alpha where a mask is learned. */
+/* The hash of the parameters, and of alpha where a mask is learned. */
 static int hash_all(const struct run *r, uint64_t *ret, struct error *e)
 {
     const int result = hash_values(r->state, r->facts.step, ret, e);
@@ -94,28 +94,21 @@ static int find_other(const struct run *r, uint32_t *ret, struct error *e)
     return result;
 }
 
-int run_ranks_check(const struct run *r, struct error *e)
+int run_ranks_check(const struct run *r, bool saves, struct error *e)
 {
     uint32_t other;
     if (find_other(r, &other, e) < 0)
         return -1;
-    return !other ? 0
-                  : error_set(e, ERROR_FALSE,
-                              "rank %u: begins with other parameters than rank 0; RUN must lie "
-                              "in a folder that all ranks share",
-                              other);
-}
-
-int run_ranks_check_save(const struct run *r, struct error *e)
-{
-    uint32_t other;
-    if (find_other(r, &other, e) < 0)
-        return -1;
-    return !other ? 0
-                  : error_set(e, ERROR_FALSE,
-                              "rank %u: step %llu: other parameters than on rank 0; what was "
-                              "saved before stays",
-                              other, (unsigned long long)r->facts.step);
+    if (!other)
+        return 0;
+    return saves ? error_set(e, ERROR_FALSE,
+                             "rank %u: step %llu: other parameters than on rank 0; what was "
+                             "saved before stays",
+                             other, (unsigned long long)r->facts.step)
+                 : error_set(e, ERROR_FALSE,
+                             "rank %u: begins with other parameters than rank 0; RUN must lie "
+                             "in a folder that all ranks share",
+                             other);
 }
 
 /* ---- GPUs ---- */

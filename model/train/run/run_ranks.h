@@ -12,10 +12,9 @@ bool run_is_first(const struct run *r);
 int run_ranks_go_on(const struct run *r, bool *ret, struct error *e);
 /* Compares r->json with rank 0's, whose threads of a mask's price all ranks take. */
 int run_ranks_compare(struct run *r, struct error *e);
-/* Do all ranks begin with the same step and the same parameters? */
-int run_ranks_check(const struct run *r, struct error *e);
-/* Have all ranks still the same ones? With --zero, too: only moments are shared out. */
-int run_ranks_check_save(const struct run *r, struct error *e);
+/* Fails if a rank has another step or other parameters than rank 0: at the start of a run, or before it saves (`saves`). With
+   --zero, too, since only moments are divided among ranks. */
+int run_ranks_check(const struct run *r, bool saves, struct error *e);
 /* On GPUs, NCCL sums the ranks' arrays from here on. */
 int run_ranks_use_nccl(struct run *r, struct error *e);
 /* The run's time as rank 0 has it; *stop: any rank was asked to stop. */

@@ -112,7 +112,7 @@ int run_save(struct run *r, struct error *e)
     int result = check_finite(r, of.state, e);
     if (result == 0 && of.alpha)
         result = check_finite(r, of.alpha, e);
-    if (comm_agree(comm, result, e) < 0 || run_ranks_check_save(r, e) < 0)
+    if (comm_agree(comm, result, e) < 0 || run_ranks_check(r, true, e) < 0)
         return -1;
     if (r->watch->tell)
         r->watch->tell("saving");

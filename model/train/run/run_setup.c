@@ -319,7 +319,7 @@ int run_setup(const struct run_options *o, const struct run_watch *w, struct run
     if (r == 0)
         r = again ? begin_again(ret, e) : begin_new(ret, e);
     tell(ret, NULL);
-    return r < 0 ? r : run_ranks_check(ret, e);
+    return r < 0 ? r : run_ranks_check(ret, false, e);
 }
 
 void run_finish(struct run *r, bool failed)

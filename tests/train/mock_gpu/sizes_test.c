@@ -196,7 +196,7 @@ static void results_grow_behind_their_copies(void **unused)
     subject_end(&s);
 }
 
-/* What a library has left on the second stream ends before the array that it works on goes. */
+/* An array is freed only after the work that a library left on the second stream has ended. */
 static void arrays_wait_for_the_second_stream(void **unused)
 {
     struct train_subject s;

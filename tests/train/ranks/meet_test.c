@@ -190,7 +190,7 @@ static void a_name_that_means_nothing_does_no_harm(void **unused)
     must_have_met(child);
 }
 
-/* What rank 0 writes is what others read; its addresses are those of its networks. */
+/* The other ranks read what rank 0 wrote: its host name, and the numeric addresses of its networks. */
 static void addresses_are_in_the_file(void **unused)
 {
     struct tcp_address a, b;
