@@ -156,6 +156,8 @@ def best_threshold(toy):
         assert abs(evaluate(toy, "squad2", "run", "--null-threshold", at)["metrics"][metric] - best[metric]) < 1e-9, (metric, best)
     said = toy.ok("answer", "run", "--null-threshold", 0, stdin="\n".join(dev_texts("squad2")) + "\n").stdout.split("\n")[:-1]
     assert said == answers(toy, "squad2", "run") and "" in said, said
+    lines = toy.ok("answer", "run", "--null-threshold", 0, "--json", stdin="\n".join(dev_texts("squad2")) + "\n").stdout.splitlines()
+    assert [json.loads(x)["no_answer"] for x in lines] == [not x for x in said]
     for at in (-3, -0.3, 0, 0.2, 1e30):
         found = evaluate(toy, "squad2", "run", "--null-threshold", at, "--nbest", "best.json", "--predictions", "p.json")["metrics"]
         assert all(found[m] <= best[m] + 1e-9 for m in ("exact_match", "f1")), (at, found, best)
