@@ -59,6 +59,7 @@ struct block {
     struct hopper *hopper; /* null: uses nothing of sm_90 */
     uint8_t *hopper_memory, *stacks;
     uint16_t order[EMULATION_MAX_THREADS];
+    uint32_t next; /* place in the order: who runs when the running thread waits */
     struct thread thread[EMULATION_MAX_THREADS];
 };
 
@@ -67,13 +68,26 @@ static __thread struct block *the_block __attribute__((tls_model("initial-exec")
 
 /* ---- a thread's side ---- */
 
+/* The stack of the next thread in the order that is ready, which becomes the running one; null after the last. */
+static void *next_ready(struct block *b)
+{
+    while (b->next < b->launch->threads) {
+        b->face.current = b->order[b->next++];
+        const struct thread *t = &b->thread[b->face.current];
+        if (t->state == READY)
+            return t->stack;
+    }
+    return NULL;
+}
+
 static void wait_as(enum thread_state state, struct place at)
 {
     struct block *b = the_block;
     struct thread *t = &b->thread[b->face.current];
     t->state = state;
     t->at = at;
-    fiber_switch(&t->stack, b->scheduler);
+    void *next = next_ready(b);
+    fiber_switch(&t->stack, next ? next : b->scheduler);
 }
 
 /* Stops the block: its threads never run again. The first error stays. */
@@ -140,12 +154,10 @@ static void shuffle_order(struct block *b)
 static void run_ready(struct block *b)
 {
     shuffle_order(b);
-    for (uint32_t k = 0; k < b->launch->threads && !b->launch->error[0]; k++) {
-        b->face.current = b->order[k];
-        struct thread *t = &b->thread[b->face.current];
-        if (t->state == READY)
-            fiber_switch(&b->scheduler, t->stack);
-    }
+    b->next = 0;
+    void *first = next_ready(b);
+    if (first)
+        fiber_switch(&b->scheduler, first);
 }
 
 static void describe(const struct block *b, uint32_t index, char *out, size_t bytes)
@@ -175,7 +187,7 @@ static void report(struct block *b, const char *what, uint32_t one, uint32_t oth
 static bool same_place(const struct thread *a, const struct thread *b)
 {
     return a->state == b->state && a->at.line == b->at.line &&
-           !strcmp(a->at.function, b->at.function);
+           (a->at.function == b->at.function || !strcmp(a->at.function, b->at.function));
 }
 
 /* Lanes of one warp all wait for each other: they do what they met for. */

@@ -5,7 +5,7 @@
 #include <string.h>
 
 /* Saves the registers that a call must keep (System V x86-64), leaves the stack pointer in
-   *from, and goes on where `to` was left. */
+   *from, and goes on where `to` was left: by a jump, since a CPU predicts that a return goes to where the last call came from. */
 void fiber_switch(void **from, void *to) __attribute__((visibility("hidden")));
 
 __asm__(".text\n"
@@ -27,7 +27,8 @@ __asm__(".text\n"
         "    pop %r12\n"
         "    pop %rbp\n"
         "    pop %rbx\n"
-        "    ret\n"
+        "    pop %rcx\n"
+        "    jmp *%rcx\n"
         ".size fiber_switch, . - fiber_switch\n");
 
 /* A stack on which the first switch calls body(); body never returns. */

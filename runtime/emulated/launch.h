@@ -5,7 +5,7 @@
 #include <stddef.h>
 
 enum {
-    EMULATION_STACK_BYTES = 64 * 1024,
+    EMULATION_STACK_BYTES = 64 * 1024 + 17 * 64,
     EMULATION_MAX_THREADS = 1024,
     EMULATION_MAX_SITES = 128
 };

@@ -52,9 +52,17 @@ static inline bool is_others(uint64_t tag, uint64_t mine)
     return true;
 }
 
+/* Complete, and from before the last barrier: most of what is read. */
+static inline bool is_settled(uint64_t tag, uint64_t mine)
+{
+    return tag && !(tag & UNDER_WAY) && tag >> 32 != mine >> 32;
+}
+
 /* The readers so far, and me. */
 static inline uint64_t join_readers(uint64_t tag, uint64_t mine)
 {
+    if (tag >> 32 != mine >> 32 || tag == mine)
+        return mine;
     uint32_t who = tag & 2047, warp = (mine & 2047) / WARP;
     if (!is_others(tag, mine))
         return mine;
@@ -70,7 +78,7 @@ static inline struct shadow *shadow_of(const void *p, uint32_t bytes,
     uint64_t offset = (uint64_t)((const uint8_t *)p - b->face.shared);
     if (offset > b->launch->shared_bytes || bytes > b->launch->shared_bytes - offset)
         refuse_access("goes outside", p, at);
-    if (offset % bytes)
+    if (offset & (bytes - 1))
         refuse_access("is misaligned", p, at);
     if (b->lately)
         note_access((uint32_t)offset, bytes, access, at);
@@ -99,7 +107,8 @@ static inline void watch_access(const void *p, uint32_t bytes, enum emulation_ac
     const uint64_t mine = my_tag();
     bool wrong = false;
     for (uint32_t k = 0; k < bytes / 4; k++)
-        wrong |= !s[k].write | ((s[k].write & UNDER_WAY) != 0) | is_others(s[k].write, mine);
+        if (!is_settled(s[k].write, mine))
+            wrong |= !s[k].write || s[k].write & UNDER_WAY || is_others(s[k].write, mine);
     if (__builtin_expect(wrong, 0))
         explain_read(p, s, bytes / 4, at);
     for (uint32_t k = 0; k < bytes / 4; k++)
