@@ -118,7 +118,7 @@ static pid_t start_burner(void)
         spin++;
 }
 
-/* Two programs on one CPU: each runs half of the time. */
+/* Two programs on one CPU: each runs half of the time. Plans count the CPUs that a launch would use. */
 static void test_busy_machine(void **state)
 {
     (void)state;
@@ -133,6 +133,9 @@ static void test_busy_machine(void **state)
         if (CPU_ISSET(k, &all))
             CPU_SET(k, &one);
     assert_int_equal(sched_setaffinity(0, sizeof one, &one), 0);
+    json_t *plan = shell_json("plan star -n 16 --json", 0);
+    assert_int_equal(json_integer_value(json_object_get(plan, "threads")), 1);
+    json_decref(plan);
     const pid_t burner = start_burner();
     snprintf(line, sizeof line, "%s --json", bench);
     struct outcome json = shell_run("", line), text = shell_run("", bench);

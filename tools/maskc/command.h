@@ -55,7 +55,7 @@ int command_load(const char *path, const char *device, struct maskc_kernel **ret
 void kernel_file_print(const struct artifact *a, const char *path, uint64_t size);
 /* A mask into a file, by its suffix: .mask (where it can be stated exactly), .npy, .safetensors. */
 int command_write_mask(const struct mask *m, const char *path, struct error *e);
-uint32_t command_threads(const struct options *o); /* --threads, else all cores */
+uint32_t command_threads(const struct options *o); /* --threads, else those of a launch */
 enum { COMMAND_HEADS = 12 };                       /* of a mask with one, in plans */
 void command_print_json(json_t *j);                /* prints and lets go of it */
 json_t *command_number(double x);                  /* null where it is not finite */

@@ -2,17 +2,16 @@
 /* maskc plan MASK: what is visited how, why, and what it is predicted to cost. Nothing is compiled;
    every target can be planned for on every machine. */
 #include "gen/plan/plan.h"
+#include "runtime/device/cpu_threads.h"
 #include "tools/common/table.h"
 #include "tools/maskc/command.h"
 #include "tools/maskc/plan_text.h"
 #include <stdio.h>
 #include <stdlib.h>
-#include <unistd.h>
 
 uint32_t command_threads(const struct options *o)
 {
-    long cores = sysconf(_SC_NPROCESSORS_ONLN);
-    return o->threads ? o->threads : cores > 0 ? (uint32_t)cores : 1;
+    return o->threads ? o->threads : threads_most();
 }
 
 static int print(const struct plan *p, const struct options *o, struct error *e)

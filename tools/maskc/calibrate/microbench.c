@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "tools/maskc/calibrate/microbench.h"
 #include "masks/base/memory.h"
+#include "runtime/device/cpu_threads.h"
 #include "runtime/launch/launch.h"
 #include "tools/maskc/rounds.h"
 #include "tools/reference/check.h"
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 enum { MIN_RUNS = 1, MAX_RUNS = 50 };
 static const double seconds_per_pass = 0.003, seconds_per_round = 0.002;
@@ -266,14 +266,14 @@ static int least_launch(struct microbench *l, const struct maskc_kernel *k, uint
 
 int microbench_wake(struct microbench *l, struct maskc_kernel *k, double *ret, struct error *e)
 {
-    const long cores = sysconf(_SC_NPROCESSORS_ONLN);
+    const uint32_t cores = threads_cores();
     double one, all;
     *ret = 0;
     if (l->owner || cores < 2)
         return 0;
-    if (least_launch(l, k, 1, &one, e) || least_launch(l, k, (uint32_t)cores, &all, e))
+    if (least_launch(l, k, 1, &one, e) || least_launch(l, k, cores, &all, e))
         return -1;
-    *ret = fmax(0, all - one / (double)cores);
+    *ret = fmax(0, all - one / cores);
     return 0;
 }
 
