@@ -118,6 +118,8 @@ static const struct bad bad[] = {
     {"bench dense -n 8 --dtype f32,int8", 2, "int8"},
     {"bench dense -n 8 --plot x.jpg", 2, "x.jpg: a figure is .pdf, .svg or .png"},
     {"bench dense -n 8 --seconds -1", 2, "above 0"},
+    {"calibrate --seconds -1", 2, "--seconds -1: a time above 0"},
+    {"calibrate --seconds 0", 2, "--seconds 0: a time above 0"},
     {"bench dense -n 8 --dropout 1", 2, "0 <= P < 1"},
     {"bench dense -n 8 --clock sun", 2, "wall or cpu is expected"},
     {"bench good.mkb --dropout 0.1", 2, "compiled without"},

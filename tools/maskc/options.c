@@ -148,8 +148,8 @@ const struct option_row option_rows[OPTION_COUNT] = {
     [OPTION_OUTPUT]    = {"output", 'o', "PATH", "Where the result goes", GROUP_COMMON, VALUE_TEXT, AT(output)},
     [OPTION_JSON]      = {"json", 0, 0, "JSON on stdout and nothing else", GROUP_COMMON, VALUE_FLAG, AT(json)},
     [OPTION_WIDE]      = {"wide", 0, 0, "Print all heads and columns, lines of any length (default: 100 columns)", GROUP_OUTPUT, VALUE_FLAG, AT(wide)},
-    [OPTION_SECONDS]   = {"seconds", 0, "S", "How long to measure (default 6)", GROUP_LAUNCH, VALUE_REAL, AT(seconds)},
-    [OPTION_SECONDS_EACH] = {"seconds", 0, "S", "How long to measure each mask, dtype and pass (default 1)", GROUP_LAUNCH, VALUE_REAL, AT(seconds)},
+    [OPTION_SECONDS]   = {"seconds", 0, "S", "How long to measure (default 6)", GROUP_LAUNCH, VALUE_REAL, AT(seconds), .given = AT(has_seconds)},
+    [OPTION_SECONDS_EACH] = {"seconds", 0, "S", "How long to measure each mask, dtype and pass (default 1)", GROUP_LAUNCH, VALUE_REAL, AT(seconds), .given = AT(has_seconds)},
     [OPTION_MEASURE_PLANS] = {"measure-plans", 0, "K", "First time the K best predicted plans (at most 8), interleaved, bench the fastest and store it for --measured", GROUP_KERNEL, VALUE_COUNT, AT(measure_plans)},
     [OPTION_MEASURED]  = {"measured", 0, 0, "Take the plan that bench --measure-plans found fastest here, where there is one", GROUP_KERNEL, VALUE_FLAG, AT(measured)},
     [OPTION_MARKDOWN]  = {"markdown", 0, 0, "A table in Markdown, a column for each feature", GROUP_OUTPUT, VALUE_FLAG, AT(markdown)},
@@ -242,6 +242,14 @@ int options_request(const struct options *o, const char *dtype, struct kernel_re
 bool options_own_clock(const struct options *o)
 {
     return o->clock && !strcmp(o->clock, "cpu");
+}
+
+int options_check_seconds(const struct options *o, struct error *e)
+{
+    return o->has_seconds && !(o->seconds > 0)
+               ? error_set(e, ERROR_INPUT, "--seconds %g: a time above 0 is expected",
+                           o->seconds)
+               : 0;
 }
 
 int options_check_clock(const struct options *o, struct error *e)

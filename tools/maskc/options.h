@@ -136,7 +136,7 @@ struct options {
     double scale, dropout, seconds;
     uint64_t seed;
     const char *bias_array;
-    bool diagonals;
+    bool diagonals, has_seconds;
 
     const char *output, *plot;
     bool wide;
@@ -174,3 +174,5 @@ struct mask *options_kernel_mask(const struct options *o, const char *name, uint
 /* --clock cpu: times are the thread's own. The check refuses another word, and cpu with more than one thread. */
 bool options_own_clock(const struct options *o);
 int options_check_clock(const struct options *o, struct error *e);
+/* Refuses --seconds of 0 and below. */
+int options_check_seconds(const struct options *o, struct error *e);

@@ -135,12 +135,9 @@ static int bench(const struct options *o, struct error *e)
 {
     struct bench b = {.o = o, .compiler.o = o};
     const struct figure figure = {"times", o->plot, o->columns};
-    if (o->seconds < 0)
-        return error_set(e, ERROR_INPUT, "--seconds %g: a time above 0 is expected",
-                         o->seconds);
     if (!(o->dropout >= 0 && o->dropout < 1))
         return error_set(e, ERROR_INPUT, "--dropout %g: 0 <= P < 1 is expected", o->dropout);
-    if (options_check_clock(o, e) || read_passes(&b, e) ||
+    if (options_check_seconds(o, e) || options_check_clock(o, e) || read_passes(&b, e) ||
         (o->plot && figure_ready(&figure, e)))
         return -1;
     b.compiler.cache = cache_open(NULL);

@@ -324,7 +324,7 @@ static int find_subject(const struct options *o, struct subject *s, struct error
 static int calibrate(const struct options *o, struct error *e)
 {
     struct subject s = {0};
-    if (find_subject(o, &s, e) || calibration_prepare(e))
+    if (options_check_seconds(o, e) || find_subject(o, &s, e) || calibration_prepare(e))
         return -1;
     s.cache = cache_open(NULL);
     struct calibration *c = memory_new(1, sizeof *c);
