@@ -38,7 +38,7 @@ static const struct command commands[] = {
     {"order", "MASK", "an order of the tokens in which the mask is cheap",
      "Writes whole numbers [n] to -o ORDER.npy: position p holds token ORDER[p]. `make` and `compile` take it with --order. "
      "Times are predicted for forward and backward together, a one-head mask for 12 heads. "
-     "The mask as it is stays where no order is faster.",
+     "The mask as it is stays where none of --method best is faster; one method named by --method is written even where it is slower.",
      (OPTIONS_MASK & ~O(ORDER)) | O(METHOD) | O(COORDINATES) | OPTIONS_KERNEL | O(BATCH) | O(THREADS) | O(OUTPUT) | O(JSON), 1, 1, command_order},
     {"emit", "MASK", "the source, compilable by hand", NULL,
      OPTIONS_MASK | OPTIONS_KERNEL | OPTIONS_KEYS | O(FAMILY) | O(OUTPUT), 1, 1, command_emit},
