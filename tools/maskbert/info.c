@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* maskbert info: a model's folder, read and checked as every other command reads it. */
 #include "masks/base/text.h"
+#include "model/arch/arch.h"
 #include "model/checkpoint/json.h"
 #include "model/checkpoint/sentence.h"
 #include "model/checkpoint/weights.h"
@@ -175,7 +176,7 @@ static void add_text(const struct model *m, const char *folder, struct text *out
     const struct model_config *c = &m->config;
     const struct tokenizer *t = m->tokenizer;
     text_add(out, "%s: %s, %.1f million parameters, %s\n", folder,
-             *c->architecture ? c->architecture : "BERT", (double)m->parameters / 1e6,
+             *c->architecture ? c->architecture : c->arch->title, (double)m->parameters / 1e6,
              element_name(weights_element(&m->weights)));
     text_add(out, "  %u layers, hidden size %u, %u heads of %u, intermediate size %u, %s\n",
              c->layers, c->hidden, c->heads, c->hidden / c->heads, c->intermediate,
