@@ -207,6 +207,11 @@ static void answers_are_cut_out_of_the_context(void **state)
     "\n{\"context\": \"abc\", \"context_tokens\": [[\"abc\", 0]], \"qas\": [{\"qid\": \"a\", " \
     "\"question\": \"q\", \"answers\": [\"x\"], \"detected_answers\": [" answer "]}]}"
 
+#define QUESTION "{\"context\": \"abc\", \"qas\": [{\"qid\": \"b\", \"question\": \"q\"}"
+#define QA       "{\"id\": \"b\", \"question\": \"q\""
+#define SQUAD(list) \
+    "{\"data\": [{\"paragraphs\": [{\"context\": \"abc\", \"qas\": [" list "]}]}]}"
+
 static const struct {
     const char *task, *text, *message;
 } broken[] = {
@@ -245,6 +250,17 @@ static const struct {
      "[]}]}",
      "GOLD:1:1: qas[0]: \"answers\""},
     {"mrqa", HEADER "{\"context\": }", "GOLD:2:"},
+    {"mrqa", MRQA("") "\n" QUESTION "]}",
+     "GOLD:3:1: qas[0]: some questions have \"answers\" and some none"},
+    {"mrqa", QUESTION "]}" MRQA(""), "GOLD:2:1: qas[0]: some questions have"},
+    {"squad2", SQUAD(QA ", \"answers\": []}, " QA "}"),
+     "GOLD: data[0].paragraphs[0].qas[1]: some questions have"},
+    {"squad1", SQUAD(QA "}, " QA ", \"answers\": [{\"text\": \"b\"}]}"),
+     "GOLD: data[0].paragraphs[0].qas[1]: some questions have"},
+    {"text", "{\"text\": \"a\"}\n{\"text\": \"b\", \"label\": 1}\n",
+     "GOLD:2:1: some lines have a \"label\" and some none"},
+    {"text", "{\"text\": \"a\", \"label\": 1}\n{\"text\": \"b\"}\n",
+     "GOLD:2:1: some lines have a \"label\""},
     {"mrqa", HEADER, "GOLD:1:1: no example"},
 };
 

@@ -42,6 +42,13 @@ struct task_example *dataset_add(struct dataset *d, uint32_t texts, uint32_t lab
     return x;
 }
 
+bool dataset_labels_agree(struct dataset *d, bool labelled)
+{
+    if (!d->count)
+        d->labelled = labelled;
+    return d->labelled == labelled;
+}
+
 void dataset_skip(struct dataset *d, uint32_t line)
 {
     if (!d->n_skipped)

@@ -141,8 +141,9 @@ static int take_question(const struct place *p, const json_t *question)
         return fail(p, "\"answers\": a list of texts is expected, at least one");
     if (detected && !json_is_array(detected))
         return fail(p, "\"detected_answers\": a list is expected");
-    if (!gold)
-        p->d->labelled = false;
+    if (!dataset_labels_agree(p->d, gold != NULL))
+        return fail(p,
+                    "some questions have \"answers\" and some none; all or none is expected");
     struct task_example *x = dataset_add(p->d, 2, 0);
     x->id = dataset_keep(p->d, id);
     x->line = p->line;

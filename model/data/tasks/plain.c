@@ -76,8 +76,11 @@ static int take_object(struct dataset *d, const json_t *object, const char *path
                        struct error *e)
 {
     json_t *label = json_object_get(object, d->task->label);
-    if (!d->count)
-        d->labelled = label != NULL;
+    if (!dataset_labels_agree(d, label != NULL))
+        return error_set(
+            e, ERROR_INPUT,
+            "%s:%u:1: some lines have a \"%s\" and some none; all or none is expected", path,
+            line, d->task->label);
     struct task_example *x =
         dataset_add(d, (uint32_t)text_columns(d->task), (uint32_t)d->labelled);
     x->line = line;

@@ -8,6 +8,8 @@ const char *dataset_keep_number(struct dataset *d, uint64_t number);
 void *dataset_array(struct dataset *d, size_t count, size_t size);
 /* A new example with space for so many texts and labels, its id the number of those before it, skipped ones too. */
 struct task_example *dataset_add(struct dataset *d, uint32_t texts, uint32_t labels);
+/* Before an example is added. The first one says whether the data are labelled; false for one that differs from it. */
+bool dataset_labels_agree(struct dataset *d, bool labelled);
 void dataset_skip(struct dataset *d, uint32_t line);
 /* Refuses a label in field k that is not UTF-8: config.json could not hold it. */
 int dataset_check_label(const struct rows *r, size_t k, struct error *e);

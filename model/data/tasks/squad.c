@@ -46,10 +46,11 @@ static int take_question(const struct place *p, const json_t *question, const ch
     const char *text = json_string_value(json_object_get(question, "question"));
     if (!id || !*id || !text)
         return fail(p, "an \"id\" and a \"question\" are expected, both texts");
-    if (!json_is_array(list))
-        p->d->labelled = false;
     if (list && !json_is_array(list))
         return fail(p, "\"answers\": a list is expected");
+    if (!dataset_labels_agree(p->d, list != NULL))
+        return fail(p,
+                    "some questions have \"answers\" and some none; all or none is expected");
     if (list && !json_array_size(list) && !p->d->task->unanswerable)
         return fail(p, "\"answers\" is empty; squad1 has an answer to each question");
     struct task_example *x = dataset_add(p->d, 2, 0);

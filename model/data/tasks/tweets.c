@@ -54,9 +54,7 @@ static int take_row(struct dataset *d, const struct rows *r, struct error *e)
         return -1;
     const char *class = labels[find_label(rows_field(r, column))].class;
     const char *text = rows_field(r, column + 1);
-    if (!d->count)
-        d->labelled = class != NULL;
-    if (d->labelled != (class != NULL))
+    if (!dataset_labels_agree(d, class != NULL))
         return rows_fail(r, column, e,
                          "some rows have a label and some unknwn; all or none is expected");
     if (!strcmp(text, "Not Available")) {
