@@ -54,7 +54,7 @@ static void add_window(struct answer *a, uint32_t text, const struct tokens *t,
 static void add_text(struct answer *a, uint32_t text, const struct tokens *t)
 {
     struct windows w = windows_begin(a->most - (t->tail - 1), a->overlap, t->second,
-                                     t->count - t->second - t->tail);
+                                     t->head + t->middle, t->count - t->second - t->tail);
     uint32_t first, count;
     if (w.question < t->second) {
         a->ret->cut++;

@@ -151,7 +151,7 @@ void encode_question(struct task_reader *r, const struct task_example *x)
     tokenizer_encode(r->from->tokenizer, part_of(x->text[0]), part_of(x->text[1]), 0, t);
     struct windows w =
         windows_begin((asked < longest ? asked : longest) - (t->tail - 1), r->from->overlap,
-                      t->second, t->count - t->second - t->tail);
+                      t->second, t->head + t->middle, t->count - t->second - t->tail);
     const struct answer_place a = find_answer(r, x);
     while (windows_next(&w, &first, &count))
         add_window(r, w.question, first, count, a);

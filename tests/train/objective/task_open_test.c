@@ -10,11 +10,12 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define SQUAD(answers)                                                                     \
+#define ASKED(question, answers)                                                           \
     "{\"data\": [{\"paragraphs\": [{\"context\": \"aa ab ac\", \"qas\": [{\"id\": \"q\", " \
-    "\"question\": "                                                                       \
-    "\"ad\", \"answers\": [" answers "]}]}]}]}"
-#define SWAG "sent1,sent2,ending0,ending1,ending2,ending3,label\naa,ab,ac,ad,ae,af,2\n"
+    "\"question\": \"" question "\", \"answers\": [" answers "]}]}]}]}"
+#define SQUAD(answers) ASKED("ad", answers)
+#define EIGHT          "ad ad ad ad ad ad ad ad "
+#define SWAG           "sent1,sent2,ending0,ending1,ending2,ending3,label\naa,ab,ac,ad,ae,af,2\n"
 #define MRQA                                                                                  \
     "{\"header\": {}}\n{\"context\": \"aa ab ac\", \"qas\": [{\"qid\": \"q\", \"question\": " \
     "\"ad\", "                                                                                \
@@ -82,8 +83,8 @@ static void write_both(size_t k)
     }
 }
 
-static struct objective_data *open_part(size_t k, const struct tokenizer *t,
-                                        const struct objective_data *like)
+static struct objective_data *open_length(size_t k, const struct tokenizer *t,
+                                          const struct objective_data *like, uint32_t longest)
 {
     char path[256];
     struct error e = {0};
@@ -93,12 +94,18 @@ static struct objective_data *open_part(size_t k, const struct tokenizer *t,
                                    .held_out = like != NULL,
                                    .task = data_task_find(cases[k].task, &e),
                                    .tokenizer = t,
-                                   .longest = 64,
+                                   .longest = longest,
                                    .like = like},
         &e);
     if (!d)
         fail_msg("%s", e.text);
     return d;
+}
+
+static struct objective_data *open_part(size_t k, const struct tokenizer *t,
+                                        const struct objective_data *like)
+{
+    return open_length(k, t, like, 64);
 }
 
 static void every_task_opens(void **state)
@@ -140,9 +147,30 @@ static void numbers_may_be_names(void **state)
     tokenizer_destroy(t);
 }
 
+/* A question has 64 tokens at most, as in BERT's run_squad.py, and with [CLS] and [SEP] half of the window. The passage has three. */
+static void long_questions_are_cut(void **state)
+{
+    (void)state;
+    size_t k = 0;
+    while (strcmp(cases[k].task, "squad2"))
+        k++;
+    struct tokenizer *t = data_tokenizer();
+    write_file("squad2", "train.json",
+               ASKED(EIGHT EIGHT EIGHT EIGHT EIGHT EIGHT EIGHT EIGHT EIGHT, ""));
+    static const uint32_t longest[] = {256, 100}, tokens[] = {1 + 64 + 1 + 3 + 1, 50 + 3 + 1};
+    for (int i = 0; i < 2; i++) {
+        struct objective_data *train = open_length(k, t, NULL, longest[i]);
+        assert_int_equal(train->count, 1);
+        assert_int_equal(train->tokens, tokens[i]);
+        objective_span.close(train);
+    }
+    tokenizer_destroy(t);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {cmocka_unit_test(every_task_opens),
-                                       cmocka_unit_test(numbers_may_be_names)};
+                                       cmocka_unit_test(numbers_may_be_names),
+                                       cmocka_unit_test(long_questions_are_cut)};
     return cmocka_run_group_tests_name("train/task_open", tests, data_begin, data_end);
 }
