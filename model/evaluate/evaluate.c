@@ -198,12 +198,6 @@ static int classify_words(const struct evaluating *v, struct error *e)
 
 /* ---- answers ---- */
 
-/* Score of no answer minus that of the best answer. */
-static double none_of(const struct task_spans *s, size_t k)
-{
-    return (double)(s->no_answer[k] - (s->count[k] ? s->span[k * s->top].score : 0));
-}
-
 static void set_answer(struct predictions *to, size_t k, const char *text,
                        const struct task_span *best)
 {
@@ -223,7 +217,7 @@ void evaluated_answers(const struct dataset *d, const struct evaluated *v,
     predictions_begin(ret, d);
     for (size_t k = 0; k < d->count; k++) {
         const bool none =
-            !s->count[k] || (d->task->unanswerable && none_of(s, k) > null_threshold);
+            task_is_withheld(s, (uint32_t)k, d->task->unanswerable ? null_threshold : INFINITY);
         set_answer(ret, k, d->example[k].text[1], none ? NULL : &s->span[k * s->top]);
     }
 }
@@ -239,7 +233,7 @@ static int answer_questions(const struct evaluating *v, struct error *e)
         return -1;
     allocate_scores(v, 1);
     for (size_t k = 0; k < v->d->count; k++) {
-        to->value[k] = none_of(&to->spans, k);
+        to->value[k] = task_no_answer_lead(&to->spans, (uint32_t)k);
         to->of[k] = (struct prediction_scores){&to->value[k], 1};
     }
     predictions_finish(&to->found);

@@ -204,6 +204,17 @@ int task_answer(const struct task_runner *t, const struct task_text *text, uint3
     return r;
 }
 
+double task_no_answer_lead(const struct task_spans *s, uint32_t k)
+{
+    const double best = s->count[k] ? (double)s->span[(size_t)k * s->top].score : 0;
+    return (double)s->no_answer[k] - best;
+}
+
+bool task_is_withheld(const struct task_spans *s, uint32_t k, double threshold)
+{
+    return !s->count[k] || task_no_answer_lead(s, k) > threshold;
+}
+
 void task_spans_finish(struct task_spans *s)
 {
     free(s->span);

@@ -155,6 +155,10 @@ struct task_spans {
     float *no_answer;       /* [texts]: score of [CLS], the least of the windows; SQuAD 2 */
     uint32_t cut, cut_to;   /* questions that were cut to cut_to tokens */
 };
+/* Score of no answer minus that of the best answer to question k; without an answer that of no answer. */
+double task_no_answer_lead(const struct task_spans *s, uint32_t k);
+/* True if no answer to question k is to be given: there is none, or the lead is above the threshold (--null-threshold). */
+bool task_is_withheld(const struct task_spans *s, uint32_t k, double threshold);
 int task_answer(const struct task_runner *t, const struct task_text *text, uint32_t n,
                 uint32_t top, struct task_spans *ret, struct error *e);
 void task_spans_finish(struct task_spans *s);

@@ -4,6 +4,7 @@
 #include "tests/support/test.h"
 /* after cmocka */
 #include "masks/base/file.h"
+#include "model/evaluate/evaluate.h"
 #include "model/score/score.h"
 #include <math.h>
 #include <stdio.h>
@@ -222,6 +223,33 @@ static int begin(void **state)
     return mkdtemp(folder) ? 0 : -1;
 }
 
+/* The score of no answer is above the best answer's by a number that f32 does not hold. With this threshold, which `eval` calls
+   the best, `eval` and `answer` give the answer; with a lower one neither does. */
+static void a_threshold_is_compared_exactly(void **state)
+{
+    (void)state;
+    struct dataset d = read_gold(
+        "squad2", "{\"data\": [{\"paragraphs\": [{\"context\": \"x y\", \"qas\": [" SQUAD(
+                      "q", "x") "]}]}]}");
+    struct task_span best = {0, 1, -0x1.8p-24f, 1};
+    uint32_t count = 1;
+    float no_answer = 1;
+    const struct evaluated v = {
+        .spans = {
+            .texts = 1, .top = 1, .span = &best, .count = &count, .no_answer = &no_answer}};
+    const double lead = task_no_answer_lead(&v.spans, 0);
+    assert_true(lead == 1 + 0x1.8p-24);
+    for (int below = 0; below < 2; below++) {
+        const double threshold = below ? nextafter(lead, 0) : lead;
+        struct predictions p;
+        evaluated_answers(&d, &v, threshold, &p);
+        assert_string_equal(p.of[0].part[0], below ? "" : "x");
+        assert_int_equal(task_is_withheld(&v.spans, 0, threshold), below);
+        predictions_finish(&p);
+    }
+    dataset_finish(&d);
+}
+
 static int end(void **state)
 {
     (void)state;
@@ -237,6 +265,7 @@ int main(void)
         cmocka_unit_test(scores_stand_beside_predictions),
         cmocka_unit_test(what_a_form_cannot_hold_is_refused),
         cmocka_unit_test(missing_predictions_are_refused),
+        cmocka_unit_test(a_threshold_is_compared_exactly),
     };
     return cmocka_run_group_tests_name("score/predictions", tests, begin, end);
 }

@@ -12,6 +12,7 @@ import pathlib
 import random
 import shutil
 import statistics
+import struct
 import sys
 
 sys.dont_write_bytecode = True
@@ -141,6 +142,10 @@ def overflows(toy, task):
             toy.refused("maskbert: the model's output for line 1 is not finite", "embed", "run", "--pooling", pooling, "-o", vectors, stdin=lines, code=1)
 
 
+def float32(x):
+    return struct.unpack("f", struct.pack("f", x))[0]
+
+
 def best_threshold(toy):
     """The threshold that is called best gives what it promises, others no more. The best answer of --nbest is the prediction where
     none is withheld."""
@@ -154,14 +159,17 @@ def best_threshold(toy):
         at = best[metric + "_threshold"]
         at = -1e30 if at is None else at
         assert abs(evaluate(toy, "squad2", "run", "--null-threshold", at)["metrics"][metric] - best[metric]) < 1e-9, (metric, best)
-    said = toy.ok("answer", "run", "--null-threshold", 0, stdin="\n".join(dev_texts("squad2")) + "\n").stdout.split("\n")[:-1]
-    assert said == answers(toy, "squad2", "run") and "" in said, said
-    lines = toy.ok("answer", "run", "--null-threshold", 0, "--json", stdin="\n".join(dev_texts("squad2")) + "\n").stdout.splitlines()
-    assert [json.loads(x)["no_answer"] for x in lines] == [not x for x in said]
-    for at in (-3, -0.3, 0, 0.2, 1e30):
+    lines = "\n".join(dev_texts("squad2")) + "\n"
+    said = [json.loads(x) for x in toy.ok("answer", "run", "--null-threshold", 0, "--json", stdin=lines).stdout.splitlines()]
+    leads = [float32(x["no_answer_score"]) - float32(x["answers"][0]["score"]) for x in said]
+    assert [x["no_answer"] for x in said] == [x > 0 for x in leads]
+    lead = sorted(leads)[len(leads) // 2]  # as a threshold it gives the answer of its question, in `answer` as in `eval`
+    said = toy.ok("answer", "run", "--null-threshold", lead, stdin=lines).stdout.split("\n")[:-1]
+    for at in (lead, -3, -0.3, 0, 1e30):
         found = evaluate(toy, "squad2", "run", "--null-threshold", at, "--nbest", "best.json", "--predictions", "p.json")["metrics"]
         assert all(found[m] <= best[m] + 1e-9 for m in ("exact_match", "f1")), (at, found, best)
-    several, one = (json.loads((toy.work / x).read_text()) for x in ("best.json", "p.json"))
+        several, one = (json.loads((toy.work / x).read_text()) for x in ("best.json", "p.json"))
+        assert at != lead or (list(one.values()) == said and "" in said), said
     assert {k: v[0]["text"] for k, v in several.items()} == one and all(len(v) == 5 for v in several.values())
     os.remove(toy.work / "best.json")
     os.remove(toy.work / "p.json")

@@ -10,9 +10,7 @@ enum { TOP = 5 };
 
 static bool is_withheld(const struct options *o, const struct task_spans *a, uint32_t k)
 {
-    const struct task_span *best = a->span + (size_t)k * a->top;
-    return o->null_threshold_given &&
-           (!a->count[k] || (double)a->no_answer[k] - (double)best->score > o->null_threshold);
+    return o->null_threshold_given && task_is_withheld(a, k, o->null_threshold);
 }
 
 static void print_json(const struct options *o, const struct session *s,
