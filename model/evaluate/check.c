@@ -4,6 +4,7 @@
 #include "model/evaluate/evaluate.h"
 #include "model/evaluate/labels.h"
 #include <stdlib.h>
+#include <string.h>
 
 static enum task_kind kind_of(const struct dataset *d)
 {
@@ -18,14 +19,16 @@ static bool has_head(const struct model_config *c, const struct dataset *d)
     const uint32_t parts = config_parts(c);
     if (d->task->format == TASK_ANSWERS)
         return parts & PART_SPAN;
-    return parts & PART_CLASSIFIER && task_kind(c) == kind_of(d);
+    if (!(parts & PART_CLASSIFIER))
+        return false;
+    return d->numbers ? task_gives_number(c) : task_kind(c) == kind_of(d);
 }
 
 static int refuse_head(const struct model_config *c, const struct dataset *d, const char *name,
                        struct error *e)
 {
     if (kind_of(d) == TASK_SINGLE && config_parts(c) & PART_CLASSIFIER &&
-        task_kind(c) == TASK_MULTI)
+        !strcmp(c->problem, "multi_label_classification"))
         return error_set(e, ERROR_INPUT,
                          "%s: problem_type of config.json is multi_label_classification; "
                          "single_label_classification is expected for the task %s",

@@ -112,6 +112,15 @@ static void note_cuts(const struct evaluating *v, const struct task_batches *b)
     v->to->cut = b->cut;
 }
 
+/* Logits in place of what classify prints, which for one label can be a sigmoid. */
+static int find_numbers(const struct task_runner *t, const struct task_batches *b,
+                        struct task_labels *ret, struct error *e)
+{
+    *ret = (struct task_labels){.kind = TASK_REGRESSION, .labels = 1};
+    ret->value = memory_new(b->texts, sizeof *ret->value);
+    return task_logits(t, b, ret->value, e);
+}
+
 typedef void take_fn(const struct evaluating *v, size_t k, const struct task_labels *l);
 
 static int classify_texts(const struct evaluating *v, uint32_t each, take_fn *take,
@@ -123,7 +132,7 @@ static int classify_texts(const struct evaluating *v, uint32_t each, take_fn *ta
     struct task_text *text = texts_of(v->d, each);
     int r = task_prepare(t->engine, text, (uint32_t)v->d->count * each, t->options, &b, e);
     if (r == 0)
-        r = task_classify(t, &b, &l, e);
+        r = v->d->numbers ? find_numbers(t, &b, &l, e) : task_classify(t, &b, &l, e);
     if (r == 0)
         allocate_scores(v, each > 1 ? each : l.labels);
     note_cuts(v, &b);

@@ -15,13 +15,16 @@ enum task_kind task_kind(const struct model_config *c)
         return TASK_CHOICE;
     if (strstr(c->architecture, "NextSentence") || strstr(c->architecture, "PreTraining"))
         return TASK_NEXT;
-    const bool one = c->labels == 1 && !strcmp(c->problem, "single_label_classification");
-    if (one ||
-        !strcmp(c->problem, "multi_label_classification")) /* as transformers' pipeline */
-        return TASK_MULTI;
-    if (!strcmp(c->problem, "regression") || (!*c->problem && c->labels == 1))
+    if (!strcmp(c->problem, "regression"))
         return TASK_REGRESSION;
-    return TASK_SINGLE;
+    const bool many = !strcmp(c->problem, "multi_label_classification");
+    return many || c->labels == 1 ? TASK_MULTI : TASK_SINGLE; /* as in transformers' pipeline */
+}
+
+bool task_gives_number(const struct model_config *c)
+{
+    const enum task_kind kind = task_kind(c);
+    return c->labels == 1 && (kind == TASK_REGRESSION || (kind == TASK_MULTI && !*c->problem));
 }
 
 uint32_t task_classify_parts(enum task_kind kind)

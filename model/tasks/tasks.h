@@ -112,7 +112,7 @@ int task_fill(const struct task_runner *t, const struct task_batches *b, uint32_
 void task_gaps_finish(struct task_gaps *g);
 
 /* Output of a classifier. By problem_type the values are probabilities (softmax for one label, sigmoid for many)
-   or numbers (regression). A token classifier has a row for each token, multiple choice one value for each text. A
+   or numbers (regression); a single label has a sigmoid unless problem_type is "regression". A token classifier has a row for each token, multiple choice one value for each text. A
    model of pre-training or next sentences predicts whether the second part follows the first: labels "next" and
    "not_next". */
 enum task_kind {
@@ -124,6 +124,9 @@ enum task_kind {
     TASK_NEXT
 };
 enum task_kind task_kind(const struct model_config *c); /* by architecture and problem_type */
+/* True if a number can be read from the one label's logit: without a problem_type, too, transformers trains such a head for
+   regression. */
+bool task_gives_number(const struct model_config *c);
 /* The parts that task_classify needs, and the name of a label. */
 uint32_t task_classify_parts(enum task_kind kind);
 const char *task_label(const struct model_config *c, uint32_t label, char buffer[24]);

@@ -117,7 +117,7 @@ static const struct command commands[] = {
      O(TOP) | O(JSON) | RUN_OPTIONS, 1, 1, command_fill_mask},
     {"classify", "DIR", "labels of each line of text, or of its tokens",
      "Reads lines from stdin. A tab makes a line a pair; for multiple choice, tabs separate the question and its choices. "
-     "The architecture decides what is printed: one label or many with probabilities, a number, a label for each token, "
+     "The architecture decides what is printed: one label or many with probabilities (a single label has a sigmoid, unless problem_type is regression), a number, a label for each token, "
      "or a choice.",
      O(JSON) | RUN_OPTIONS, 1, 1, command_classify},
     {"answer", "DIR", "where in a text the answer to a question stands",

@@ -26,7 +26,7 @@ WIDTH = 64  # of make_model
 
 
 def make_cross_encoder(model, folder):
-    """The model with a classifier of one label, whose values are random."""
+    """The model with a classifier of one label, whose values are random. `classify` prints its logits."""
     blob = (model / "model.safetensors").read_bytes()
     size = struct.unpack("<Q", blob[:8])[0]
     header, data = json.loads(blob[8:8 + size]), blob[8 + size:]
@@ -40,7 +40,7 @@ def make_cross_encoder(model, folder):
     folder.mkdir()
     (folder / "model.safetensors").write_bytes(struct.pack("<Q", len(text)) + text + data)
     config = json.loads((model / "config.json").read_text(encoding="utf-8"))
-    config.update(architectures=["BertForSequenceClassification"], id2label={"0": "LABEL_0"}, label2id={"LABEL_0": 0})
+    config.update(architectures=["BertForSequenceClassification"], problem_type="regression", id2label={"0": "LABEL_0"}, label2id={"LABEL_0": 0})
     (folder / "config.json").write_text(json.dumps(config), encoding="utf-8")
     for path in model.iterdir():
         if path.name not in ("model.safetensors", "config.json") and path.is_file():

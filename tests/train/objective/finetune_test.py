@@ -105,13 +105,21 @@ def learns(toy, task):
 
 
 def one_label(toy, config):
-    """A single label has the sigmoid of its logit, not a softmax over one number."""
+    """A single label has the sigmoid of its logit unless problem_type is "regression", as in transformers' pipeline. `eval` reads a number also where it is
+    missing."""
     logits = [x["values"][0] for x in answers(toy, "number", "run")]
     path = toy.work / "run/config.json"
     kept = path.read_text()
-    path.write_text(json.dumps({**config, "problem_type": "single_label_classification"}))
-    found = [x["labels"][0]["probability"] for x in answers(toy, "number", "run")]
-    assert all(abs(p - 1 / (1 + math.exp(-x))) < 1e-6 for p, x in zip(found, logits)) and len(found) == len(logits), (found, logits)
+    metrics = evaluate(toy, "number", "run")["metrics"]
+    for problem in ("single_label_classification", None):
+        path.write_text(json.dumps({**config, "problem_type": problem}))
+        found = [x["labels"][0]["probability"] for x in answers(toy, "number", "run")]
+        assert all(abs(p - 1 / (1 + math.exp(-x))) < 1e-6 for p, x in zip(found, logits)) and len(found) == len(logits), (found, logits)
+    assert evaluate(toy, "number", "run")["metrics"] == metrics
+    weights = toy.weights("run")
+    finetune_toy.overflow("run", "classifier.bias", value=-9)
+    assert toy.ok("classify", "run", stdin="the cat\n").stdout.startswith("LABEL_0 0.0"), "an unlikely label is printed, too"
+    (toy.work / "run/model.safetensors").write_bytes(weights)
     path.write_text(kept)
 
 

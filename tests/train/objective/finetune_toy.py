@@ -103,8 +103,8 @@ def make(work):
             write(random.Random(f"{name} {part}"), folder, part)
 
 
-def overflow(model, name, word=None):
-    """Sets a tensor of a model's file, or its row for a word, to LARGEST. All numbers stay finite."""
+def overflow(model, name, word=None, value=LARGEST):
+    """Sets a tensor of a model's file, or its row for a word, to a value. All numbers stay finite."""
     path = pathlib.Path(model) / "model.safetensors"
     blob = bytearray(path.read_bytes())
     begin = 8 + struct.unpack("<Q", blob[:8])[0]
@@ -114,7 +114,7 @@ def overflow(model, name, word=None):
     size = math.prod(tensor["shape"]) // rows
     count = size if word else size * rows
     first = begin + tensor["data_offsets"][0] + 4 * size * at
-    blob[first:first + 4 * count] = struct.pack(f"<{count}f", *([LARGEST] * count))
+    blob[first:first + 4 * count] = struct.pack(f"<{count}f", *([value] * count))
     path.write_bytes(blob)
 
 

@@ -59,7 +59,7 @@ static int assess_file(const struct assess_request *q, const char *path, struct 
     struct model_config c = {0};
     if (config_read(q->model, &c, e) < 0)
         return -1;
-    const bool numbers = q->task->format == TASK_PLAIN && task_kind(&c) == TASK_REGRESSION;
+    const bool numbers = q->task->format == TASK_PLAIN && task_gives_number(&c);
     const struct dataset_options how = {.numbers = numbers, .classes = !numbers};
     int r = q->regression && !numbers
                 ? error_set(e, ERROR_INPUT, "--regression: %s does not answer with a number",

@@ -74,7 +74,7 @@ static void print_labels(const struct classify *c, const float *x)
     }
     const char *before = "";
     for (uint32_t k = 0; k < n && c->labels.kind == TASK_MULTI; k++)
-        if (x[k] > 0.5f) {
+        if (x[k] > 0.5f || n == 1) {
             printf("%s", before);
             print_label(c, k);
             printf(" %.4f", (double)x[k]);
