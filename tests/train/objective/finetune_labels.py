@@ -46,9 +46,28 @@ def other_spellings(toy):
     toy.refused(f'the model has no label "{names[7].lower()}" of the task', "eval", "run", "--task", "text", "--data", "text")
     said = more_training(toy, "text")[0]
     assert f"classifier.bias; the model's own head has no label \"{names[7].lower()}\"" in said, said
+    matched_and_mismatched(toy)
     shown_labels(toy)
     toy.remove("run")
     os.remove(toy.work / "p.json")
+
+
+def matched_and_mismatched(toy):
+    """`eval` scores both files of MNLI and writes the predictions of both, also for a submission of the test files."""
+    rename_labels(toy.work / "run", ["entailment", "neutral", "contradiction", *"abcde"])
+    folder = toy.work / "mnli"
+    for x in (folder, toy.work / "p.v1"):
+        x.mkdir()
+    for name, label, rows in (("dev", "gold_label", 3), ("test", None, 2)):
+        for part, count in (("matched", rows), ("mismatched", rows + 3)):
+            head, row = ("sentence1", "sentence2", *([label] if label else [])), ("the cat", "the dog", *(["neutral"] if label else []))
+            (folder / f"{name}_{part}.tsv").write_text("".join("\t".join(x) + "\n" for x in (head, *[row] * count)))
+    said = evaluate(toy, "mnli", "run", "--predictions", "p.v1/dev.jsonl")
+    assert said["examples"] == 3 and said["mismatched"]["examples"] == 6 and said["mismatched"]["metrics"] == said["metrics"], said
+    assert evaluate(toy, "mnli", "run", "--split", "test", "--predictions", "p.v1/MNLI-m.tsv")["mismatched"]["examples"] == 5
+    counts = {x.name: len(x.read_text().splitlines()) for x in (toy.work / "p.v1").iterdir()}
+    assert counts == {"dev.jsonl": 3, "dev-mm.jsonl": 6, "MNLI-m.tsv": 3, "MNLI-mm.tsv": 6}, counts
+    toy.remove("mnli", "p.v1")
 
 
 def shown_labels(toy):

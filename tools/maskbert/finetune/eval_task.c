@@ -176,6 +176,36 @@ static void print(const struct options *o, const struct split *s, const struct a
         print_text("mismatched", beside);
 }
 
+/* ---- predictions ---- */
+
+/* Name of the mismatched file's predictions: "-mm" before the ending, in place of "-m" where that is there.
+   MNLI-m.tsv and MNLI.tsv: MNLI-mm.tsv. */
+static void add_name_beside(const char *path, struct text *to)
+{
+    const char *slash = strrchr(path, '/'), *name = slash ? slash + 1 : path;
+    const char *dot = strrchr(name, '.'), *end = dot && dot > name ? dot : name + strlen(name);
+    const bool has_m = end - name > 2 && !memcmp(end - 2, "-m", 2);
+    text_append(to, path, (size_t)(end - path));
+    text_add(to, "%s%s", has_m ? "m" : "-mm", end);
+}
+
+static int save_one(const char *path, const struct assessment *j, struct error *e)
+{
+    return predictions_save(path, &j->set, &j->found.found, j->found.of, e);
+}
+
+static int save_predictions(const char *path, const struct assessment *j,
+                            const struct assessment *beside, struct error *e)
+{
+    struct text name = {0};
+    add_name_beside(path, &name);
+    int r = save_one(path, j, e);
+    if (r == 0 && beside->set.task)
+        r = save_one(text_get(&name), beside, e);
+    text_finish(&name);
+    return r;
+}
+
 /* ---- all ---- */
 
 static int assess_all(const struct options *o, struct assessment *j, struct assessment *beside,
@@ -190,10 +220,9 @@ static int assess_all(const struct options *o, struct assessment *j, struct asse
         return -1;
     q.part = s->beside;
     q.optional = true;
-    if (s->beside != TASK_PARTS && !o->predictions && assess(&q, beside, e) < 0)
+    if (s->beside != TASK_PARTS && assess(&q, beside, e) < 0)
         return -1;
-    if (o->predictions &&
-        predictions_save(o->predictions, &j->set, &j->found.found, j->found.of, e) < 0)
+    if (o->predictions && save_predictions(o->predictions, j, beside, e) < 0)
         return -1;
     if (o->nbest && write_best(o->nbest, j, e) < 0)
         return -1;
