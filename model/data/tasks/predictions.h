@@ -29,7 +29,8 @@ void predictions_finish(struct predictions *p);
 void predictions_begin(struct predictions *p, const struct dataset *d);
 void predictions_set(struct predictions *p, size_t k, const char *const *part, uint32_t parts);
 
-/* Probabilities of classes in the dataset's order, for tokens word after word; one number: a score; count 0: none. */
+/* Probabilities in the order of the model's labels (id2label of its config.json; of choices, in the order of the file), for
+   tokens word after word; one number: a score; count 0: none. */
 struct prediction_scores {
     const double *value;
     uint32_t count;
