@@ -164,9 +164,32 @@ static int run_op(const struct gpu *g, struct gpu_stream *s, enum encoder_op op,
     return submit(s, &l, e);
 }
 
+static int ascending(const void *a, const void *b)
+{
+    const uint32_t x = *(const uint32_t *)a, y = *(const uint32_t *)b;
+    return (x > y) - (x < y);
+}
+
+/* Blocks of a GPU write at the same time: a row that two of them write or add to would lose one of the sums. */
+static int targets_differ(const struct train_args *args, struct error *e)
+{
+    uint32_t *sorted = memory_copy(args->target, args->rows * sizeof *sorted), k = 1;
+    qsort(sorted, args->rows, sizeof *sorted, ascending);
+    while (k < args->rows && (sorted[k] != sorted[k - 1] || sorted[k] == TRAIN_NOWHERE))
+        k++;
+    const uint32_t twice = k < args->rows ? sorted[k] : TRAIN_NOWHERE;
+    free(sorted);
+    return twice == TRAIN_NOWHERE
+               ? 0
+               : error_set(e, ERROR_UNAVAILABLE,
+                           "emulated: row %u is written twice by one launch", twice);
+}
+
 static int run_train(const struct gpu *g, struct gpu_stream *s, enum train_op op,
                      const struct train_args *args, struct error *e)
 {
+    if (op == TRAIN_OP_SEGMENTS && args->target && targets_differ(args, e) < 0)
+        return -1;
     const uint64_t blocks = train_op_blocks(op, args);
     const struct emulated_launch l = {g->training, train_op_entry(op),
                                       grid_of(blocks, TRAIN_THREADS, TRAIN_SHARED), args,

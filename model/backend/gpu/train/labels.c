@@ -203,7 +203,7 @@ static int back(const struct labels *n, struct error *e)
     const struct train_args scatter = {.rows = n->rows,
                                        .wide = 1,
                                        .adds = 1,
-                                       .target = p->staged + n->staged->row,
+                                       .target = p->staged + n->staged->to,
                                        .x = p->labels.dx,
                                        .y = p->back.stream};
     if (linear_back(n, e) < 0 || drop_before_labels(n, p->labels.dx, e) < 0 ||
