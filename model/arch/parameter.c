@@ -149,6 +149,15 @@ bool parameter_name(const struct arch *a, const char *file_name, char ret[PARAME
     return true;
 }
 
+uint32_t parameter_parts(const struct arch *a, const char *name)
+{
+    uint32_t parts = 0;
+    for (const struct arch_prefix *p = a->prefixes; p->prefix; p++)
+        if (!strncmp(name, p->prefix, strlen(p->prefix)))
+            parts |= p->part;
+    return parts;
+}
+
 void parameter_file_name(const struct parameter *p, const struct model_config *c,
                          char ret[PARAMETER_NAME_BYTES])
 {

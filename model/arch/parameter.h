@@ -110,6 +110,9 @@ struct parameter *parameters_list(const struct model_config *c, uint32_t parts,
 bool parameter_name(const struct arch *a, const char *file_name,
                     char ret[PARAMETER_NAME_BYTES]);
 
+/* The parts that tensors of this name belong to, by its beginning. */
+uint32_t parameter_parts(const struct arch *a, const char *name);
+
 /* The parameter's name in a file that transformers loads: with the architecture's prefix where the model has a head. */
 void parameter_file_name(const struct parameter *p, const struct model_config *c,
                          char ret[PARAMETER_NAME_BYTES]);

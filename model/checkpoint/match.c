@@ -90,15 +90,49 @@ static bool is_of_decoder(const struct weights *w, const struct tensor *t)
     return !w->tied && w->arch->decoder_bias && t->parameter.id == PARAMETER_MLM_BIAS;
 }
 
-static int take(struct weights *w, struct tensor **sorted, const struct safetensor *t,
-                const char *path, struct error *e)
+const struct safetensor *weights_find_in_files(const struct weights *w, const char *name)
 {
+    char own[PARAMETER_NAME_BYTES];
+    for (uint32_t s = 0; s < w->files.count; s++)
+        for (uint32_t k = 0; k < w->files.shard[s].tensors.n_tensors; k++) {
+            const struct safetensor *t = &w->files.shard[s].tensors.tensor[k];
+            if (parameter_name(w->arch, t->name, own) && !strcmp(own, name))
+                return t;
+        }
+    return NULL;
+}
+
+bool weights_can_read(const struct weights *w, const struct parameter *p)
+{
+    enum element element;
+    const struct safetensor *t = weights_find_in_files(w, p->name);
+    return t && shape_fits(p, t) && element_parse(t->dtype, &element);
+}
+
+/* The tensor of the files for the architecture's parameter; null: there is none. */
+static const struct safetensor *find_in_files(const struct weights *w, enum parameter_id id)
+{
+    const struct parameter_row *row = arch_parameter(w->arch, id);
+    return row ? weights_find_in_files(w, row->name) : NULL;
+}
+
+/* Of tied weights a file may have only the decoder, which then is the table of words too, as in transformers 5. */
+static bool is_table_of_words(const struct weights *w, const char *name)
+{
+    return w->tied && is_decoder(w, name) && !find_in_files(w, PARAMETER_WORDS);
+}
+
+static int take(struct weights *w, struct tensor **sorted, uint32_t left_out,
+                const struct shard *shard, const struct safetensor *t, struct error *e)
+{
+    const char *path = shard->path;
     char name[PARAMETER_NAME_BYTES];
     if (!parameter_name(w->arch, t->name, name))
         return 0;
-    struct tensor *to = find_sorted(sorted, w->n_tensors, name);
+    struct tensor *to = is_table_of_words(w, name) ? weights_get(w, PARAMETER_WORDS, 0)
+                                                   : find_sorted(sorted, w->n_tensors, name);
     if (!to) {
-        if (!is_decoder(w, name))
+        if (!is_decoder(w, name) && !(parameter_parts(w->arch, name) & left_out))
             weights_note(w, "tensor '%.200s' is not one of %s's and is left out", t->name,
                          w->arch->title);
         return 0;
@@ -123,30 +157,17 @@ static int take(struct weights *w, struct tensor **sorted, const struct safetens
     return 0;
 }
 
-int weights_match(struct weights *w, struct error *e)
+int weights_match(struct weights *w, uint32_t left_out, struct error *e)
 {
     const struct shards *files = &w->files;
     struct tensor **sorted = sorted_tensors(w);
     int r = 0;
     for (uint32_t s = 0; s < files->count && r == 0; s++)
         for (uint32_t k = 0; k < files->shard[s].tensors.n_tensors && r == 0; k++)
-            r = take(w, sorted, &files->shard[s].tensors.tensor[k], files->shard[s].path, e);
+            r = take(w, sorted, left_out, &files->shard[s], &files->shard[s].tensors.tensor[k],
+                     e);
     free(sorted);
     return r;
-}
-
-/* The tensor of the files with this parameter's name; null: there is none. */
-static const struct safetensor *find_in_files(const struct weights *w, enum parameter_id id)
-{
-    const struct parameter_row *row = arch_parameter(w->arch, id);
-    char name[PARAMETER_NAME_BYTES];
-    for (uint32_t s = 0; row && s < w->files.count; s++)
-        for (uint32_t k = 0; k < w->files.shard[s].tensors.n_tensors; k++) {
-            const struct safetensor *t = &w->files.shard[s].tensors.tensor[k];
-            if (parameter_name(w->arch, t->name, name) && !strcmp(name, row->name))
-                return t;
-        }
-    return NULL;
 }
 
 /* True if both are of one type and have the same values in the rows of the parameter. */

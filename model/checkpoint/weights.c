@@ -47,9 +47,7 @@ static uint32_t parts_of(const struct weights *w)
     for (uint32_t s = 0; s < w->files.count; s++)
         for (uint32_t k = 0; k < w->files.shard[s].tensors.n_tensors; k++) {
             parameter_name(w->arch, w->files.shard[s].tensors.tensor[k].name, name);
-            for (const struct arch_prefix *p = w->arch->prefixes; p->prefix; p++)
-                if (!strncmp(name, p->prefix, strlen(p->prefix)))
-                    parts |= p->part;
+            parts |= parameter_parts(w->arch, name);
         }
     return parts;
 }
@@ -57,16 +55,31 @@ static uint32_t parts_of(const struct weights *w)
 /* The number of labels, from the classifier's shape, where config.json does not say it. */
 static void take_labels(const struct weights *w, struct model_config *c)
 {
-    const struct parameter_row *bias = arch_parameter(c->arch, PARAMETER_CLASSIFIER_BIAS);
-    char name[PARAMETER_NAME_BYTES];
-    for (uint32_t s = 0; bias && !c->labels_given && s < w->files.count; s++)
-        for (uint32_t k = 0; k < w->files.shard[s].tensors.n_tensors; k++) {
-            const struct safetensor *t = &w->files.shard[s].tensors.tensor[k];
-            parameter_name(c->arch, t->name, name);
-            if (!strcmp(name, bias->name) && t->rank == 1 && t->shape[0] <= 1 << 20 &&
-                t->shape[0])
-                c->labels = (uint32_t)t->shape[0];
-        }
+    uint32_t count;
+    struct parameter *list = parameters_list(c, PART_CLASSIFIER, &count);
+    for (uint32_t k = 0; k < count && !c->labels_given; k++) {
+        const bool bias = list[k].id == PARAMETER_CLASSIFIER_BIAS;
+        const struct safetensor *t = bias ? weights_find_in_files(w, list[k].name) : NULL;
+        if (t && t->rank == 1 && t->shape[0] <= 1 << 20 && t->shape[0])
+            c->labels = (uint32_t)t->shape[0];
+    }
+    free(list);
+}
+
+/* A head that the class does not name is read if it is whole, as other classes have it. Returns those that are not, with a note. */
+static uint32_t leave_out(struct weights *w, const struct model_config *c, uint32_t parts)
+{
+    uint32_t ret = 0, count;
+    struct parameter *list = parameters_list(c, parts, &count);
+    for (uint32_t k = 0; k < count; k++) {
+        const struct parameter *p = &list[k];
+        if (!(p->part & parts & ~ret) || weights_can_read(w, p))
+            continue;
+        ret |= p->part;
+        weights_note(w, "'%s' is missing or of another shape: its head is left out", p->name);
+    }
+    free(list);
+    return ret;
 }
 
 struct tensor *weights_get(const struct weights *w, enum parameter_id id, uint32_t layer)
@@ -172,10 +185,13 @@ int weights_read(const char *folder, struct model_config *c, struct weights *ret
         if (c->arch->pooler == POOLER_SHARED && config_parts(c) & PART_SPAN &&
             there & PART_CLASSIFIER) /* one name for both */
             there += PART_SPAN - PART_CLASSIFIER;
+        const uint32_t named = config_parts(c) | PART_ENCODER;
         take_labels(&w, c);
         weights_untie(&w, c);
-        weights_begin(c, there | config_parts(c) | PART_ENCODER, &w);
-        r = weights_match(&w, e);
+        const uint32_t left_out = leave_out(&w, c, there & ~named);
+        there &= ~left_out;
+        weights_begin(c, there | named, &w);
+        r = weights_match(&w, left_out, e);
         if (r == 0)
             r = check_missing(&w, there, folder, e);
         if (r == 0)

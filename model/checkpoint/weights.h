@@ -29,7 +29,7 @@ struct weights {
     struct shards files; /* that data points into */
 };
 
-/* Reads the parts that the files have and those that the architecture names. Sets c->labels from the file
+/* Reads the parts that the class names, and others that the files have whole. Sets c->labels from the file
    where config.json does not say it, and c->tied to false where the file's decoder differs from the embeddings. Fails with the name of a tensor that is missing, has another shape or is
    not finite; *ret is then empty. */
 int weights_read(const char *folder, struct model_config *c, struct weights *ret,
