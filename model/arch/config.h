@@ -2,6 +2,7 @@
 /* The sizes and settings of an encoder, whatever its architecture: what config.json says in the architecture's own words
    (arch.h). model/checkpoint/config.h reads and writes it. */
 #pragma once
+#include "masks/base/error.h"
 #include <jansson.h>
 #include <stdbool.h>
 #include <stdint.h>
@@ -14,6 +15,10 @@ enum activation {
     ACTIVATION_COUNT
 };
 
+const char *activation_name(enum activation a);
+/* "gelu", "relu", .. to the enum; -1 with *e set, which names the key, where it is another. */
+int activation_parse(const char *key, const char *name, enum activation *ret, struct error *e);
+
 /* Parts of a model: the encoder and the layers on top of it; a set of bits. */
 enum model_part {
     PART_ENCODER = 1,
@@ -24,11 +29,14 @@ enum model_part {
     PART_SPAN = 32,       /* first and last token of an answer */
 };
 
+enum { NO_PADDING = UINT32_MAX };
+
 struct arch;
 
 struct model_config {
     const struct arch *arch;
-    uint32_t vocabulary, hidden, layers, heads, intermediate, positions, types, labels, pad;
+    uint32_t vocabulary, hidden, layers, heads, intermediate, positions, types, labels;
+    uint32_t pad; /* the token whose row learns nothing where it stands, or NO_PADDING */
     uint32_t
         first_position; /* row of the table for a text's first token; `positions` counts rows from there on */
     uint32_t

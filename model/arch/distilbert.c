@@ -22,6 +22,9 @@ static const struct arch_size sizes[] = {
     {"dim",                     AT(hidden),       1, 1 << 16, false},
     {"n_layers",                AT(layers),       1, 4096,    false},
     {"n_heads",                 AT(heads),        1, 4096,    false},
+    {"hidden_size",             AT(hidden),       1, 1 << 16, false}, /* attribute_map: these win */
+    {"num_hidden_layers",       AT(layers),       1, 4096,    false},
+    {"num_attention_heads",     AT(heads),        1, 4096,    false},
     {"hidden_dim",              AT(intermediate), 1, 1 << 18, false},
     {"max_position_embeddings", AT(positions),    1, 1 << 20, false},
     {"pad_token_id",            AT(pad),          0, 1 << 22, false},
@@ -40,8 +43,8 @@ static const struct arch_real reals[] = {
 };
 
 static const struct arch_only onlys[] = {{0}};
-/* Positions that are not trained. */
-static const char *const off[] = {"sinusoidal_pos_embds", "is_causal", NULL};
+/* sinusoidal_pos_embds only gives a new model's positions their first values. */
+static const char *const off[] = {"is_causal", NULL};
 
 static const struct arch_prefix prefixes[] = {
     {"embeddings.", PART_ENCODER},      {"transformer.", PART_ENCODER}, {"pre_classifier.", PART_POOLER},

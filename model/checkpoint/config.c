@@ -5,43 +5,24 @@
 #include "model/arch/arch.h"
 #include "model/checkpoint/config_rotary.h"
 #include "model/checkpoint/json.h"
-#include <math.h>
 #include <stddef.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
-/* clang-format off */
-static const struct {
-    const char *name;
-    enum activation activation;
-} activations[] = {
-    {"gelu", ACTIVATION_GELU}, {"gelu_new", ACTIVATION_GELU_TANH}, {"gelu_pytorch_tanh", ACTIVATION_GELU_TANH},
-    {"relu", ACTIVATION_RELU}, {"silu", ACTIVATION_SILU}, {"swish", ACTIVATION_SILU},
-};
-/* clang-format on */
-
-#define COUNT(table) (sizeof(table) / sizeof *(table))
-
-const char *activation_name(enum activation a)
+/* Where no position depends on the padding's number, it is torch's padding_idx: null for none, below 0 for a row counted from
+   the last one. False: another number. */
+static bool take_padding(const json_t *value, struct model_config *c)
 {
-    for (size_t k = 0; k < COUNT(activations); k++)
-        if (activations[k].activation == a)
-            return activations[k].name;
-    return "?";
-}
-
-int activation_parse(const char *key, const char *name, enum activation *ret, struct error *e)
-{
-    for (size_t k = 0; k < COUNT(activations); k++)
-        if (!strcmp(activations[k].name, name)) {
-            *ret = activations[k].activation;
-            return 0;
-        }
-    return error_set(e, ERROR_INPUT,
-                     "%s '%.60s' is not supported: gelu, gelu_new, gelu_pytorch_tanh, "
-                     "relu or silu is expected",
-                     key, name);
+    const json_int_t pad = json_integer_value(value), words = c->vocabulary;
+    if (c->arch->positions_skip_pad)
+        return false;
+    if (json_is_null(value))
+        c->pad = NO_PADDING;
+    else if (pad < 0 && pad >= -words)
+        c->pad = (uint32_t)(words + pad);
+    else
+        return false;
+    return true;
 }
 
 static int take_size(const json_t *json, const struct arch_size *s, struct model_config *c,
@@ -52,6 +33,8 @@ static int take_size(const json_t *json, const struct arch_size *s, struct model
     bool there = value && !json_is_null(value);
     if (!there && s->required)
         return error_set(e, ERROR_INPUT, "%s is missing", s->key);
+    if (s->at == offsetof(struct model_config, pad) && take_padding(value, c))
+        return 0;
     if (json_take_u32(json, s->key, to, e) < 0)
         return -1;
     if (there && (*to < s->least || *to > s->most))
@@ -110,6 +93,8 @@ static int refuse_others(const json_t *json, const struct arch *a, struct error 
         if (on)
             return error_set(e, ERROR_INPUT, "%s true is not supported", *off);
     }
+    if (take_only(json, "transformers_weights", "model.safetensors", e) < 0)
+        return -1;
     if (json_object_size(json_object_get(json, "pruned_heads")))
         return error_set(e, ERROR_INPUT, "pruned_heads is not supported");
     if (json_object_size(json_object_get(json, "quantization_config")))
@@ -134,12 +119,17 @@ static int take_arch(const json_t *json, const struct arch **ret, struct error *
     return -1;
 }
 
+static const struct arch_class *class_of(const struct model_config *c)
+{
+    return arch_class_find(c->arch, c->architecture);
+}
+
 static int take_class(const json_t *json, struct model_config *c, struct error *e)
 {
     const json_t *list = json_object_get(json, "architectures");
     const char *name = json_string_value(json_array_get(list, 0));
     c->architecture = name ? name : "";
-    if (!name || arch_class_find(c->arch, name))
+    if (!name || class_of(c))
         return 0;
     struct text names = {0};
     arch_class_names(c->arch, &names);
@@ -174,16 +164,35 @@ static int take_texts(const json_t *json, struct model_config *c, struct error *
     return 0;
 }
 
+/* The names of labels are texts or whole numbers. */
+static int check_labels(json_t *labels, struct error *e)
+{
+    const char *number;
+    json_t *name;
+    json_object_foreach(labels, number, name)
+    {
+        if (!json_is_string(name) && !json_is_integer(name))
+            return error_set(e, ERROR_INPUT,
+                             "id2label: label %.20s: a text or a whole number is expected",
+                             number);
+    }
+    return 0;
+}
+
+/* Where num_labels differs from the number of names, it wins, and config_label() ignores the names, as transformers 5 does. */
 static int take_labels(const json_t *json, struct model_config *c, struct error *e)
 {
-    const json_t *labels = json_object_get(json, "id2label");
+    json_t *labels = json_object_get(json, "id2label");
     size_t count = json_object_size(labels);
-    c->labels_given = count || json_is_integer(json_object_get(json, "num_labels"));
+    const bool counted = json_is_integer(json_object_get(json, "num_labels"));
+    c->labels_given = count || counted;
     if (count > 1 << 20)
         return error_set(e, ERROR_INPUT, "id2label: %zu labels are too many", count);
-    if (count)
+    if (count && !counted)
         c->labels = (uint32_t)count;
-    const struct arch_class *class = arch_class_find(c->arch, c->architecture);
+    const struct arch_class *class = class_of(c);
+    if (class && class->parts & PART_CLASSIFIER && check_labels(labels, e) < 0)
+        return -1;
     if (class && class->labels) {
         c->labels = class->labels;
         c->labels_given = true;
@@ -203,12 +212,10 @@ static bool reads(const struct arch *a, const char *key)
 /* Position rows up to pad_token_id are reserved; text starts at the next. */
 static int skip_padding(const json_t *json, struct model_config *c, struct error *e)
 {
-    if (!c->arch->positions_skip_pad && !c->local)
+    if (!c->arch->positions_skip_pad)
         return 0;
     if (reads(c->arch, "pad_token_id") && json_is_null(json_object_get(json, "pad_token_id")))
         return error_set(e, ERROR_INPUT, "pad_token_id null: a number is expected");
-    if (c->local)
-        return 0;
     if (c->positions < c->pad + 2)
         return error_set(e, ERROR_INPUT,
                          "max_position_embeddings %u: positions begin behind pad_token_id %u",
@@ -224,7 +231,7 @@ static int check(const struct model_config *c, struct error *e)
         return error_set(e, ERROR_INPUT,
                          "hidden_size %u is no multiple of num_attention_heads %u", c->hidden,
                          c->heads);
-    if (c->pad >= c->vocabulary)
+    if (c->pad >= c->vocabulary && c->pad != NO_PADDING)
         return error_set(e, ERROR_INPUT, "pad_token_id %u is not below vocab_size %u", c->pad,
                          c->vocabulary);
     return 0;
@@ -259,57 +266,6 @@ int config_parse(json_t *json, struct model_config *ret, struct error *e)
     return 0;
 }
 
-/* True if the tokenizer of transformers gives types to a model: by model_input_names, else by its class, else by the family. */
-static bool gives_types(const json_t *tokenizer, bool family)
-{
-    static const char *const without[] = {"DistilBert", "Roberta", "XLMRoberta", "MPNet",
-                                          "Camembert"};
-    const json_t *names = json_object_get(tokenizer, "model_input_names");
-    const char *name = json_string_value(json_object_get(tokenizer, "tokenizer_class"));
-    for (size_t k = 0; k < json_array_size(names); k++) {
-        const char *input = json_string_value(json_array_get(names, k));
-        if (input && !strcmp(input, "token_type_ids"))
-            return true;
-    }
-    if (json_is_array(names) || !name)
-        return !json_is_array(names) && family;
-    for (size_t k = 0; k < sizeof without / sizeof *without; k++)
-        if (!strncmp(name, without[k], strlen(without[k])))
-            return false;
-    return family || !strncmp(name, "BertTokenizer", 13);
-}
-
-/* A family may have another one's tokenizer. */
-static int take_types(const char *folder, struct model_config *c, struct error *e)
-{
-    json_t *tokenizer;
-    if (c->types < 2)
-        return 0;
-    if (json_read_optional(folder, "tokenizer_config.json", &tokenizer, e) < 0)
-        return -1;
-    c->one_type = !gives_types(tokenizer, !c->one_type);
-    json_decref(tokenizer);
-    return 0;
-}
-
-int config_read(const char *folder, struct model_config *ret, struct error *e)
-{
-    json_t *json = json_read(folder, "config.json", e);
-    if (!json)
-        return -1;
-    struct model_config c;
-    int r = config_parse(json, &c, e);
-    json_decref(json);
-    if (r < 0)
-        return error_prefix(e, "%s/config.json", folder);
-    if (take_types(folder, &c, e) < 0) {
-        config_finish(&c);
-        return -1;
-    }
-    *ret = c;
-    return 0;
-}
-
 void config_finish(struct model_config *c)
 {
     json_decref(c->json);
@@ -318,17 +274,21 @@ void config_finish(struct model_config *c)
 
 uint32_t config_parts(const struct model_config *c)
 {
-    const struct arch_class *class = arch_class_find(c->arch, c->architecture);
+    const struct arch_class *class = class_of(c);
     return class ? class->parts : PART_ENCODER;
 }
 
 const char *config_label(const struct model_config *c, uint32_t label, char buffer[24])
 {
-    snprintf(buffer, 24, "%u", label);
     const json_t *labels = json_object_get(c->json, "id2label");
-    const char *text = json_string_value(json_object_get(labels, buffer));
-    snprintf(buffer, 24, "LABEL_%u", label);
-    return text ? text : buffer;
+    snprintf(buffer, 24, "%u", label);
+    const json_t *name =
+        json_object_size(labels) == c->labels ? json_object_get(labels, buffer) : NULL;
+    if (json_is_integer(name))
+        snprintf(buffer, 24, "%" JSON_INTEGER_FORMAT, json_integer_value(name));
+    else
+        snprintf(buffer, 24, "LABEL_%u", label);
+    return json_is_string(name) ? json_string_value(name) : buffer;
 }
 
 char *config_write(const struct model_config *c, const char *dtype)
@@ -339,7 +299,8 @@ char *config_write(const struct model_config *c, const char *dtype)
         if (s->at == offsetof(struct model_config, positions))
             now += c->first_position;
         const json_t *was = json_object_get(json, s->key);
-        if (was && json_integer_value(was) != now)
+        if (was && s->at != offsetof(struct model_config, pad) &&
+            json_integer_value(was) != now)
             json_object_set_new(json, s->key, json_integer(now));
     }
     json_object_set_new(json, "torch_dtype", json_string(dtype));

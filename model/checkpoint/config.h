@@ -5,10 +5,6 @@
 #include "masks/base/error.h"
 #include "model/arch/config.h"
 
-const char *activation_name(enum activation a);
-/* "gelu", "relu", .. to the enum; -1 with *e set, which names the key, where it is another. */
-int activation_parse(const char *key, const char *name, enum activation *ret, struct error *e);
-
 int config_read(const char *folder, struct model_config *ret, struct error *e);
 /* From a JSON object, of which a reference is kept. */
 int config_parse(json_t *json, struct model_config *ret, struct error *e);

@@ -32,16 +32,27 @@ static int take_types(const json_t *json, struct model_config *c, struct error *
     return 0;
 }
 
-/* Reads a kind's rope_theta; only the default rope_type is accepted. Its older spelling is "type". */
-static int take_kind(const json_t *all, const char *kind, double *theta, struct error *e)
+static int refuse_null(const char *key, struct error *e)
 {
-    const json_t *own = json_object_get(all, kind);
+    return error_set(e, ERROR_INPUT, "%s null: a number is expected", key);
+}
+
+/* Reads a kind's rope_theta, else the older key, which *theta already has; only the default rope_type is accepted. Its older
+   spelling is "type". transformers has no angle where the key that decides is null. */
+static int take_kind(const json_t *json, const char *kind, const char *older, double *theta,
+                     struct error *e)
+{
+    const json_t *own = json_object_get(json_object_get(json, "rope_parameters"), kind),
+                 *angle = json_object_get(own, "rope_theta");
     const char *type = "default";
+    if (!angle && json_is_null(json_object_get(json, older)))
+        return refuse_null(older, e);
     if (!own || json_is_null(own))
         return 0;
     if (!json_is_object(own))
         return error_set(e, ERROR_INPUT, "rope_parameters: %s: an object is expected", kind);
-    if (json_take_text(own, "type", &type, e) < 0 ||
+    if ((json_is_null(angle) && refuse_null("rope_theta", e) < 0) ||
+        json_take_text(own, "type", &type, e) < 0 ||
         json_take_text(own, "rope_type", &type, e) < 0 ||
         json_take_real(own, "rope_theta", theta, e) < 0)
         return error_prefix(e, "rope_parameters");
@@ -62,9 +73,9 @@ static int take_angles(const json_t *json, struct model_config *c, struct error 
         return error_set(e, ERROR_INPUT, "rope_scaling is not supported");
     if (all && !json_is_null(all) && !json_is_object(all))
         return error_set(e, ERROR_INPUT, "rope_parameters: an object is expected");
-    return take_kind(all, global, &c->global_theta, e) < 0
+    return take_kind(json, global, "global_rope_theta", &c->global_theta, e) < 0
                ? -1
-               : take_kind(all, local, &c->local_theta, e);
+               : take_kind(json, local, "local_rope_theta", &c->local_theta, e);
 }
 
 static int take_pooling(const json_t *json, struct model_config *c, struct error *e)

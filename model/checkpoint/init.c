@@ -44,7 +44,7 @@ static void initialise(struct tensor *t, const struct model_config *c, double de
             values[k] = 1;
     if (p->first == VALUE_NORMAL || p->first == VALUE_NORMAL_PAD)
         fill_normal(values, p->count, p->name, deviation, seed);
-    if (p->first == VALUE_NORMAL_PAD)
+    if (p->first == VALUE_NORMAL_PAD && c->pad != NO_PADDING)
         memset(values + c->pad * p->shape[1], 0, p->shape[1] * sizeof *values);
     t->element = ELEMENT_F32;
     t->data = t->own = values;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The settings of a model's folder: what config.json may say, what is refused by name, where the tokenizer or the
+/* The settings of a model's folder: what config.json may say, what is refused by name, where the
    weights decide; and the floating types of its tensors. */
 #include "masks/base/text.h"
 #include "model/base/element.h"
@@ -24,6 +24,7 @@ static const char config[] =
     "\"hidden_size\": 8, \"num_hidden_layers\": 2, \"num_attention_heads\": 2, "
     "\"intermediate_size\": 12, \"max_position_embeddings\": 6";
 
+/* `error` is null where the settings are accepted. */
 static const struct {
     const char *key, *error;
 } settings[] = {
@@ -43,6 +44,19 @@ static const struct {
     {"\"num_attention_heads\": 0", "num_attention_heads 0: 1..4096 is expected"},
     {"\"hidden_size\": \"8\"", "hidden_size: a whole number in 0..2147483647 is expected"},
     {"\"layer_norm_eps\": -1", "layer_norm_eps -1: 0..1 is expected"},
+    {"\"transformers_weights\": \"x.safetensors\"",
+     "transformers_weights 'x.safetensors' is not supported, model.safetensors is expected"},
+    {"\"transformers_weights\": \"model.safetensors\"", NULL},
+    {"\"architectures\": [\"BertForTokenClassification\"], \"id2label\": {\"0\": null}",
+     "id2label: label 0: a text or a whole number is expected"},
+    {"\"id2label\": {\"0\": null}", NULL},
+    {"\"pad_token_id\": -14", "pad_token_id: a whole number in 0..2147483647 is expected"},
+    {"\"model_type\": \"roberta\", \"architectures\": null, \"pad_token_id\": -1",
+     "pad_token_id: a whole number in 0..2147483647 is expected"},
+    {"\"model_type\": \"roberta\", \"architectures\": null, \"pad_token_id\": null",
+     "pad_token_id null: a number is expected"},
+    {"\"model_type\": \"distilbert\", \"architectures\": null, \"sinusoidal_pos_embds\": true",
+     NULL},
     {"\"maskc\": []", "maskc: an object is expected"},
     {"\"maskc\": {\"mask\": \"../x\"}", "maskc.mask '../x': a file beside it is expected"},
 };
@@ -50,7 +64,6 @@ static const struct {
 #define MODERN   "\"model_type\": \"modernbert\", \"architectures\": null, \"pad_token_id\": 1, "
 #define ROPE(of) MODERN "\"rope_parameters\": {\"full_attention\": {" of "}}"
 
-/* `error` is null where the settings are accepted. */
 static const struct {
     const char *key, *error;
 } modern[] = {
@@ -60,6 +73,9 @@ static const struct {
      "rope_parameters: rope_type 'linear' is not supported, default is expected"},
     {ROPE("\"rope_type\": \"default\", \"type\": \"linear\""), NULL},
     {ROPE("\"type\": \"default\""), NULL},
+    {ROPE("\"rope_theta\": null"), "rope_parameters: rope_theta null: a number is expected"},
+    {ROPE("\"rope_theta\": 10") ", \"global_rope_theta\": null", NULL},
+    {MODERN "\"local_rope_theta\": null", "local_rope_theta null: a number is expected"},
     {MODERN "\"sliding_window\": 2",
      "sliding_window 2 is not supported with local_attention 128: 64 is expected"},
     {MODERN "\"local_attention\": 13, \"sliding_window\": 6", NULL},
@@ -104,52 +120,6 @@ static void causal_models_are_refused(void **state)
         must_be_read(more, "is_causal true is not supported");
         snprintf(more, sizeof more, form, types[k], "false");
         must_be_read(more, NULL);
-    }
-}
-
-/* A null text leaves the file out. */
-static const struct {
-    const char *family, *types, *tokenizer;
-    bool one_type;
-} typed[] = {
-    {"roberta", "2", "{\"tokenizer_class\": \"BertTokenizer\"}", false},
-    {"roberta", "2", "{\"tokenizer_class\": \"BertTokenizerFast\"}", false},
-    {"roberta", "1", "{\"tokenizer_class\": \"BertTokenizer\"}", true},
-    {"roberta", "2", "{\"tokenizer_class\": \"RobertaTokenizer\"}", true},
-    {"roberta", "2", "{}", true},
-    {"roberta", "2", NULL, true},
-    {"roberta", "2",
-     "{\"tokenizer_class\": \"BertTokenizer\", \"model_input_names\": [\"input_ids\", "
-     "\"attention_mask\"]}",
-     true},
-    {"roberta", "2", "{\"model_input_names\": [\"input_ids\", \"token_type_ids\"]}", false},
-    {"bert", "2", NULL, false},
-    {"bert", "2", "{\"tokenizer_class\": \"PreTrainedTokenizerFast\"}", false},
-    {"bert", "2", "{\"tokenizer_class\": \"DistilBertTokenizer\"}", true},
-    {"bert", "2",
-     "{\"tokenizer_class\": \"BertTokenizer\", \"model_input_names\": [\"input_ids\", "
-     "\"attention_mask\"]}",
-     true},
-};
-
-static void tokenizers_decide_on_types(void **state)
-{
-    (void)state;
-    for (size_t k = 0; k < sizeof typed / sizeof *typed; k++) {
-        struct text text = {0};
-        struct model_config c = {0};
-        struct error e = {0};
-        text_add(&text,
-                 "%s, \"model_type\": \"%s\", \"architectures\": null, "
-                 "\"pad_token_id\": 1, \"type_vocab_size\": %s}",
-                 config, typed[k].family, typed[k].types);
-        model_write_or_remove("config.json", text_get(&text));
-        model_write_or_remove("tokenizer_config.json", typed[k].tokenizer);
-        if (config_read(model_folder, &c, &e) < 0)
-            fail_msg("%s", e.text);
-        assert_int_equal(c.one_type, typed[k].one_type);
-        config_finish(&c);
-        text_finish(&text);
     }
 }
 
@@ -263,7 +233,6 @@ static void a_number_that_is_needed_is_checked(void **state)
     text_finish(&text);
 }
 
-/* Every 16-bit number to float and back; what lies between goes to the even neighbour. */
 /* A number comes back, and what lies half way to the next one goes to the even of both. */
 static void must_round(enum element type, uint16_t half)
 {
@@ -297,7 +266,6 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(settings_are_refused_by_name),
         cmocka_unit_test(causal_models_are_refused),
-        cmocka_unit_test(tokenizers_decide_on_types),
         cmocka_unit_test(tied_copies_are_compared),
         cmocka_unit_test(numbers_of_any_size_are_read),
         cmocka_unit_test(a_number_that_is_needed_is_checked),

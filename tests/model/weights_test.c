@@ -29,6 +29,7 @@ static const struct {
     const char *note;  /* the first one, or null */
 } cases[] = {
     {"plain", "BertModel", "", {0}, 0, NULL, NULL},
+    {"no padding", "BertModel", ", \"pad_token_id\": null", {0}, 0, NULL, NULL},
     {"a head", "BertForMaskedLM", "", {0}, 0, NULL, NULL},
     {"an untied decoder", "BertForMaskedLM", ", \"tie_word_embeddings\": false", {0}, 0, NULL, NULL},
     {"gamma", "BertModel", "", {NULL, "LayerNorm.weight", "LayerNorm.gamma"}, 0, NULL, NULL},

@@ -41,7 +41,9 @@ int gradients_save(const char *path, const struct trainer *t, const struct step_
     const float *gradient = array_view(&s->device, s->gradient, s->gradient, s->count, &own, e);
     if (!gradient)
         return -1;
-    struct saved_batch batch = saved_batch_new(&t->batch->batch, t->engine->config.pad);
+    const uint32_t pad =
+        t->engine->config.pad; /* its place has no attention: any token will do */
+    struct saved_batch batch = saved_batch_new(&t->batch->batch, pad == NO_PADDING ? 0 : pad);
     add_gradients(&out, t, gradient);
     saved_batch_add(&batch, &t->batch->batch, &out);
     if (t->learner)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Families of encoders beside BERT: sizes, what is switched, what is refused."""
+"""Families of encoders beside BERT: sizes, what is switched, what is refused; odd folders that transformers reads."""
 SPECIAL = ["[UNK]", "[PAD]", "[CLS]", "[SEP]", "[MASK]"]
 WORDS = [*SPECIAL, *(f"w{k}" for k in range(91))]
 PLAIN = {"vocab_size": len(WORDS), "hidden_size": 48, "num_hidden_layers": 2, "num_attention_heads": 3, "intermediate_size": 100}
@@ -85,7 +85,7 @@ MODERN = {
             "layer_types": ["sliding_attention", "sliding_attention", "full_attention", "sliding_attention"],
             "rope_parameters": {"full_attention": {"rope_type": "default", "rope_theta": 80000.0},
                                 "sliding_attention": {"rope_type": "default", "rope_theta": 500.0}},
-            "num_attention_heads": 2, "decoder_bias": False, "tie_word_embeddings": False, "hidden_activation": "relu"},
+            "num_attention_heads": 2, "decoder_bias": False, "tie_word_embeddings": False, "hidden_activation": "relu", "pad_token_id": None},
     },
     "words": ({"classifier_activation": "relu"},),
     "labels": ({"classifier_pooling": "mean"}, {"classifier_pooling": "cls", "norm_bias": True}),
@@ -107,7 +107,7 @@ MODERN = {
         ({"classifier_pooling": "max"}, "classifier_pooling 'max' is not supported"),
         ({"attention_bias": True}, "'layers.0.attn.Wqkv.bias' is missing"),
         ({"norm_bias": "yes"}, "norm_bias"),
-        ({"pad_token_id": None}, "pad_token_id 50283 is not below vocab_size 96"),
+        ({"rope_parameters": None, "local_rope_theta": None}, "local_rope_theta null"),
         ({"pad_token_id": 96}, "pad_token_id 96 is not below vocab_size 96"),
         ({"is_decoder": True}, "is_decoder true is not supported"),
         ({"intermediate_size": 99}, "config.json says [198, 48]"),
@@ -120,3 +120,17 @@ FAMILIES = {
     "mpnet": MPNET,
     "modernbert": MODERN,
 }
+# Read beside them: BERT itself and DistilBERT, of which other tests have the sizes.
+OTHERS = {
+    "bert": {"config": "BertConfig", "prefix": "Bert", "std": 0.1, "sizes": {**PLAIN, "max_position_embeddings": 64}},
+    "distilbert": {"config": "DistilBertConfig", "prefix": "DistilBert", "std": 0.1,
+                   "sizes": {"vocab_size": len(WORDS), "dim": 48, "n_layers": 2, "n_heads": 3, "hidden_dim": 100, "max_position_embeddings": 64}},
+}
+# Family, class, changes of config.json: AutoModel computes the encoder.
+READ = [
+    ("bert", "Model", {"pad_token_id": -1}),
+    ("bert", "Model", {"pad_token_id": None}),
+    ("distilbert", "Model", {"num_attention_heads": 6, "sinusoidal_pos_embds": True, "pad_token_id": -1}),
+    ("xlm-roberta", "ForSequenceClassification", {"architectures": ["XLMRobertaModel"]}),
+    ("modernbert", "Model", {"pad_token_id": -1}),
+]

@@ -15,6 +15,7 @@ import tempfile
 os.environ["HF_HUB_OFFLINE"] = "1"
 try:
     import numpy
+    import safetensors.torch
     import torch
     import transformers
 except ImportError as e:
@@ -23,7 +24,8 @@ except ImportError as e:
 sys.dont_write_bytecode = True
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1]))
 from bert_folder import read_safetensors  # noqa: E402
-from families import FAMILIES, SPECIAL, WORDS  # noqa: E402
+from families import FAMILIES, OTHERS, READ, SPECIAL, WORDS  # noqa: E402
+from families_gradients import gradients_of, layer_of, make_batch, norm, spelled  # noqa: E402
 
 MASKBERT, DUMP = sys.argv[1:3]
 failures, checks = 0, 0
@@ -59,7 +61,7 @@ def ids_of(line):
 def make(family, cls, work, **switches):
     """A model with random weights in float64, and its folder."""
     torch.manual_seed(len(json.dumps(switches)) + len(cls))
-    f = FAMILIES[family]
+    f = {**FAMILIES, **OTHERS}[family]
     config = getattr(transformers, f["config"])(**{**f["sizes"], **switches})
     config._attn_implementation = "eager"
     model = getattr(transformers, f["prefix"] + cls)(config).eval()
@@ -131,6 +133,8 @@ def lines_of(command, folder, text, *options):
 
 def check_words(family, work, switches):
     model, folder = make(family, "ForMaskedLM", work, **switches)
+    if not switches:  # of tied tensors this writes the first by name, most often the decoder
+        safetensors.torch.save_model(model, str(folder / "model.safetensors"), {"format": "pt"})
     line = "w1 [MASK] w5 w8 [MASK]"
     truth = logits_of(model, ids_of(line)).softmax(-1).numpy()
     out = lines_of("fill-mask", folder, line + "\n", "--top", str(len(WORDS)))[0]
@@ -200,48 +204,6 @@ def check_span(family, work):
 
 
 # ---- gradients ----
-
-def make_batch(folder, longest, rng):
-    """Sequences with masked tokens; some inputs are padding's, as masking may draw it."""
-    batch = []
-    for k, n in enumerate((1, 17, 33, longest)):
-        ids = [int(x) for x in rng.integers(0, len(WORDS), n)]
-        if n == 33:
-            ids[4] = ids[20] = 1
-        masked = [(int(i), int(rng.integers(len(WORDS)))) for i in sorted(rng.choice(n, (n + 3) // 4, replace=False))]
-        batch.append((ids, masked))
-    with open(folder / "batch.txt", "w") as f:
-        for k, (ids, masked) in enumerate(batch):
-            f.write(" ".join(map(str, [k, -1, len(ids), len(ids), *ids, len(masked), *(x for m in masked for x in m)])) + "\n")
-    return batch
-
-
-def loss_of(model, batch):
-    total = sum(torch.nn.functional.cross_entropy(model(torch.tensor([ids])).logits[0][[i for i, _ in masked]].to(torch.float64),
-                                                  torch.tensor([y for _, y in masked]), reduction="sum") for ids, masked in batch)
-    return total / sum(len(m) for _, m in batch)
-
-
-def gradients_of(model, batch):
-    model.zero_grad()
-    loss = loss_of(model, batch)
-    loss.backward()
-    return float(loss.detach()), {n: p.grad.double().numpy() for n, p in model.named_parameters(remove_duplicate=False) if p.grad is not None}
-
-
-def layer_of(name):
-    found = re.search(r"layers?\.(\d+)\.", name)
-    return found.group(1) if found else "none"
-
-
-def norm(x):
-    return float(numpy.sqrt((x.astype(float) ** 2).sum()))
-
-
-def spelled(gradients):
-    """The decoder's bias is the head's."""
-    return {n.replace("lm_head.decoder.bias", "lm_head.bias"): g for n, g in gradients.items()}
-
 
 def check_gradients(family, work, name, switches):
     model, folder = make(family, "ForMaskedLM", work, **switches)
@@ -315,12 +277,24 @@ def check_family(family, work):
             must_refuse(family, work, change, said)
 
 
+def make_odd(family, cls, work, change):
+    """A folder whose config.json is changed."""
+    _, folder = make(family, cls, work)
+    config = json.loads((folder / "config.json").read_text())
+    (folder / "config.json").write_text(json.dumps({**config, **change}))
+    return folder
+
+
+def check_read(family, work, cls, change):
+    folder = make_odd(family, cls, work, change)
+    model = transformers.AutoModel.from_pretrained(folder, attn_implementation="eager").double()
+    ids = ids_of(LINES[1])
+    report(f"{family} {cls} {change}", worst(states(folder, LINES[1:2], [ids]), [hidden_of(model, ids)]), 1e-5)
+
+
 def must_refuse(family, work, change, said):
     """One line, and what it must say."""
-    _, folder = make(family, "Model", work)
-    with open(folder / "config.json") as file:
-        config = {**json.load(file), **change}
-    (folder / "config.json").write_text(json.dumps(config))
+    folder = make_odd(family, "Model", work, change)
     line = run(MASKBERT, "embed", folder, "-o", folder / "x.npy", text="w1\n", code=2)
     global failures, checks
     ok = said in line and line.count("\n") == 1
@@ -336,6 +310,8 @@ def main():
     with tempfile.TemporaryDirectory() as work:
         for family in sys.argv[3:] or FAMILIES:
             check_family(family, work)
+        for family, cls, change in READ:
+            check_read(family, work, cls, change)
     assert checks
     sys.exit(1 if failures else 0)
 
