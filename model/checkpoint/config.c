@@ -124,19 +124,31 @@ static const struct arch_class *class_of(const struct model_config *c)
     return arch_class_find(c->arch, c->architecture);
 }
 
-static int take_class(const json_t *json, struct model_config *c, struct error *e)
+bool config_class_is_unknown(const struct model_config *c)
 {
-    const json_t *list = json_object_get(json, "architectures");
-    const char *name = json_string_value(json_array_get(list, 0));
-    c->architecture = name ? name : "";
-    if (!name || class_of(c))
+    return *c->architecture && !class_of(c);
+}
+
+int config_check_class(const struct model_config *c, struct error *e)
+{
+    if (!config_class_is_unknown(c))
         return 0;
     struct text names = {0};
     arch_class_names(c->arch, &names);
-    error_set(e, ERROR_INPUT, "architecture '%.60s' is not supported, %s is expected", name,
-              text_get(&names));
+    error_set(e, ERROR_INPUT, "architecture '%.60s' is not supported, %s is expected",
+              c->architecture, text_get(&names));
     text_finish(&names);
     return -1;
+}
+
+/* The model's type decides what the encoder computes, as in AutoModel; code that comes with the model may compute anything. */
+static int take_class(const json_t *json, struct model_config *c, struct error *e)
+{
+    const json_t *list = json_object_get(json, "architectures"),
+                 *code = json_object_get(json, "auto_map");
+    const char *name = json_string_value(json_array_get(list, 0));
+    c->architecture = name ? name : "";
+    return json_object_size(code) ? config_check_class(c, e) : 0;
 }
 
 static int take_texts(const json_t *json, struct model_config *c, struct error *e)

@@ -10,10 +10,15 @@ int config_read(const char *folder, struct model_config *ret, struct error *e);
 int config_parse(json_t *json, struct model_config *ret, struct error *e);
 void config_finish(struct model_config *c); /* a zeroed one is fine */
 
-/* The parts that the class names (PART_ENCODER alone where it names none), and the label of a
+/* The parts that the class names (PART_ENCODER alone where it names none or an unknown one), and the label of a
    class: id2label's, else "LABEL_3". */
 uint32_t config_parts(const struct model_config *c);
 const char *config_label(const struct model_config *c, uint32_t label, char buffer[24]);
+
+/* A class that the architecture's table lacks: the encoder is the architecture's, what the heads compute is not known. */
+bool config_class_is_unknown(const struct model_config *c);
+/* Refuses an unknown class. */
+int config_check_class(const struct model_config *c, struct error *e);
 
 /* True if the layer sees all tokens, false if only those of its window. */
 bool config_layer_is_global(const struct model_config *c, uint32_t layer);

@@ -186,6 +186,9 @@ int weights_read(const char *folder, struct model_config *c, struct weights *ret
             there & PART_CLASSIFIER) /* one name for both */
             there += PART_SPAN - PART_CLASSIFIER;
         const uint32_t named = config_parts(c) | PART_ENCODER;
+        if (config_class_is_unknown(c))
+            weights_note(&w, "architecture '%.200s' is read as %s", c->architecture,
+                         c->arch->classes->name);
         take_labels(&w, c);
         weights_untie(&w, c);
         const uint32_t left_out = leave_out(&w, c, there & ~named);

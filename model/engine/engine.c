@@ -2,43 +2,14 @@
 /* An engine, loaded and asked. The forward pass on its device is the backend's. */
 #include "model/engine/engine.h"
 #include "masks/base/memory.h"
-#include "model/arch/arch.h"
 #include "model/backend/training.h"
 #include "model/base/buffer.h"
 #include "model/checkpoint/json.h"
 #include "model/engine/encoder.h"
+#include "model/engine/parts.h"
 #include "runtime/load/load.h"
 #include <omp.h>
 #include <stdlib.h>
-
-static const struct {
-    uint32_t part;
-    const char *name;
-} parts[] = {
-    {PART_POOLER, "pooler"},
-    {PART_MLM, "masked language model's head"},
-    {PART_NSP, "next sentence's head"},
-    {PART_CLASSIFIER, "classifier"},
-    {PART_SPAN, "span head"},
-};
-
-/* Where heads share their first half it comes with each of them. */
-static void share_head(struct engine *g)
-{
-    if (arch_pooler(&g->config) == POOLER_SHARED &&
-        g->parts & (PART_MLM | PART_CLASSIFIER | PART_SPAN))
-        g->parts |= PART_POOLER;
-}
-
-/* A head that is asked for has to be in the files: one with random weights would answer nonsense. */
-static int check_parts(const char *folder, const struct engine *g, struct error *e)
-{
-    uint32_t has = g->weights.parts & ~g->weights.new_parts;
-    for (size_t k = 0; k < sizeof parts / sizeof *parts; k++)
-        if (g->parts & ~has & parts[k].part)
-            return error_set(e, ERROR_INPUT, "%s: the model has no %s", folder, parts[k].name);
-    return 0;
-}
 
 static int read_tokenizer(const char *folder, enum tokenizer_compat compat, struct engine *g,
                           struct error *e)
@@ -62,15 +33,15 @@ static int read_files(const char *folder, const struct engine_options *o, struct
         sentence_read_length(folder, &g->sentence_length, e) < 0 ||
         read_tokenizer(folder, o->compat, g, e) < 0)
         return -1;
-    share_head(g);
-    return check_parts(folder, g, e);
+    parts_share(g);
+    return parts_check(folder, g, e);
 }
 
 static int read_outline(const char *folder, struct engine *g, struct error *e)
 {
     if (config_read(folder, &g->config, e) < 0)
         return -1;
-    share_head(g);
+    parts_share(g);
     weights_begin(&g->config, g->parts, &g->weights);
     return 0;
 }

@@ -48,6 +48,12 @@ static const struct shell_failure failures[] = {
     {"embed made -o x.npy --mask blockbert-2",
      "the mask has 12 heads, the model 4; 1 or as many are expected\n"},
     {"answer made", "made: the model has no span head\n"},
+    {"answer ../odd",
+     "../odd: architecture 'BertCrf' is not supported, BertModel, BertForPreTraining, "
+     "BertForMaskedLM, BertForNextSentencePrediction, BertForSequenceClassification, "
+     "BertForMultipleChoice, BertForTokenClassification or BertForQuestionAnswering is "
+     "expected\n",
+     "cp -r made ../odd && sed -i s/BertForPreTraining/BertCrf/ ../odd/config.json && "},
     {"attention made",
      "attention: -o FIGURE.pdf, -o FIGURE.svg, -o FIGURE.png or --json is expected\n"},
     {"attention made --json", "attention: one line of text is expected, not 2\n",

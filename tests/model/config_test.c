@@ -47,6 +47,12 @@ static const struct {
     {"\"transformers_weights\": \"x.safetensors\"",
      "transformers_weights 'x.safetensors' is not supported, model.safetensors is expected"},
     {"\"transformers_weights\": \"model.safetensors\"", NULL},
+    {"\"architectures\": [\"Contriever\"]", NULL},
+    {"\"architectures\": [\"NewModel\"], \"auto_map\": {\"AutoModel\": \"new.NewModel\"}",
+     "architecture 'NewModel' is not supported, BertModel, BertForPreTraining, "
+     "BertForMaskedLM, BertForNextSentencePrediction, BertForSequenceClassification, "
+     "BertForMultipleChoice, BertForTokenClassification or BertForQuestionAnswering is "
+     "expected"},
     {"\"architectures\": [\"BertForTokenClassification\"], \"id2label\": {\"0\": null}",
      "id2label: label 0: a text or a whole number is expected"},
     {"\"id2label\": {\"0\": null}", NULL},

@@ -35,7 +35,6 @@ ROBERTA = {
         ({"layer_norm_eps": "x"}, "layer_norm_eps"),
         ({"pruned_heads": {"0": [1]}}, "pruned_heads is not supported"),
         ({"quantization_config": {"bits": 8}}, "quantization_config is not supported"),
-        ({"architectures": ["RobertaForCausalLM"]}, "architecture 'RobertaForCausalLM' is not supported"),
     ],
 }
 MPNET = {
@@ -67,7 +66,7 @@ MPNET = {
         ({"layer_norm_eps": -1}, "layer_norm_eps -1"),
         ({"pruned_heads": {"0": [1]}}, "pruned_heads is not supported"),
         ({"quantization_config": {"bits": 8}}, "quantization_config is not supported"),
-        ({"architectures": ["BertModel"]}, "architecture 'BertModel' is not supported, MPNetModel, "),
+        ({"architectures": ["NewModel"], "auto_map": {"AutoModel": "new.NewModel"}}, "architecture 'NewModel' is not supported, MPNetModel, "),
         ({"model_type": "mpnets"}, "model_type 'mpnets' is not supported"),
     ],
 }
@@ -128,9 +127,11 @@ OTHERS = {
 }
 # Family, class, changes of config.json: AutoModel computes the encoder.
 READ = [
-    ("bert", "Model", {"pad_token_id": -1}),
-    ("bert", "Model", {"pad_token_id": None}),
+    ("bert", "LMHeadModel", {"pad_token_id": -1}),
+    ("bert", "Model", {"architectures": ["Contriever"], "pad_token_id": None}),
     ("distilbert", "Model", {"num_attention_heads": 6, "sinusoidal_pos_embds": True, "pad_token_id": -1}),
+    ("roberta", "ForCausalLM", {}),
     ("xlm-roberta", "ForSequenceClassification", {"architectures": ["XLMRobertaModel"]}),
+    ("mpnet", "Model", {"architectures": ["BertModel"]}),
     ("modernbert", "Model", {"pad_token_id": -1}),
 ]

@@ -140,6 +140,7 @@ static const struct {
     {"BertForSequenceClassification", "BertForMaskedLM", "", {"pooler.dense.bias", .left_out = true}, PART_CLASSIFIER, {LACKS("pooler.dense.bias")}},
     {"BertForSequenceClassification", "BertModel", ", \"num_labels\": 2", {"classifier.weight", .rows = 5}, PART_POOLER, {LACKS("classifier.weight")}},
     {"BertForSequenceClassification", "BertModel", "", {"classifier.weight", "classifier.", "classifier.0."}, PART_POOLER, {LACKS("classifier.weight")}},
+    {"BertForMaskedLM", "HF_ColBERT", "", {0}, PART_MLM, {"architecture 'HF_ColBERT' is read as BertModel"}},
     {"RobertaForSequenceClassification", "RobertaModel", ROBERTA, {0}, 0, {LACKS("pooler.dense.weight"), LACKS("classifier.weight")}},
     {"RobertaForSequenceClassification", "RobertaForSequenceClassification", ROBERTA, {0}, PART_POOLER | PART_CLASSIFIER, {0}},
 };
