@@ -140,7 +140,8 @@ static bool is_plain_file(const char *folder, const char *name)
 
 static bool is_wanted(const char *name)
 {
-    return (has_suffix(name, ".json") || has_suffix(name, ".txt") || has_suffix(name, ".md")) &&
+    return (has_suffix(name, ".json") || has_suffix(name, ".txt") ||
+            has_suffix(name, ".bpe.model") || has_suffix(name, ".md")) &&
            strcmp(name, "config.json") && !has_suffix(name, ".index.json");
 }
 
