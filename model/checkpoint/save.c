@@ -6,6 +6,7 @@
 #include "masks/safetensors.h"
 #include "model/arch/arch.h"
 #include "model/checkpoint/json.h"
+#include "model/checkpoint/sentence.h"
 #include <dirent.h>
 #include <stdlib.h>
 #include <string.h>
@@ -231,17 +232,53 @@ static int copy_modules(const char *from, const char *to, struct error *e)
     return r;
 }
 
-static int set_max_length(const char *folder, uint32_t max_length, struct error *e)
+/* ---- the greatest length ---- */
+
+static int write_object(const char *folder, const char *name, const json_t *object,
+                        struct error *e)
 {
+    char *text = json_dumps(object, JSON_INDENT(2));
+    int r = write_text(folder, name, text, e);
+    free(text);
+    return r;
+}
+
+/* Folders with nothing but a vocabulary get the file. */
+static int limit_tokenizer(const char *folder, uint32_t max_length, struct error *e)
+{
+    static const char file[] = "tokenizer_config.json";
     json_t *config;
-    if (json_read_optional(folder, "tokenizer_config.json", &config, e) < 0)
+    if (json_read_optional(folder, file, &config, e) < 0)
+        return -1;
+    if (!config)
+        config = json_object();
+    json_object_set_new(config, "model_max_length", json_integer(max_length));
+    int r = write_object(folder, file, config, e);
+    json_decref(config);
+    return r;
+}
+
+/* Sets a limit that the object has. */
+static void replace_limit(json_t *object, const char *key, uint32_t max_length)
+{
+    if (json_is_number(json_object_get(object, key)))
+        json_object_set_new(object, key, json_integer(max_length));
+}
+
+/* max_seq_length, and the same number among the arguments of the tokenizer. */
+static int limit_sentences(const char *folder, uint32_t max_length, struct error *e)
+{
+    static const char *const arguments[] = {"tokenizer_args", "processor_kwargs"};
+    const char *file = sentence_encoder_file(folder);
+    json_t *config;
+    if (json_read_optional(folder, file, &config, e) < 0)
         return -1;
     if (!config)
         return 0;
-    json_object_set_new(config, "model_max_length", json_integer(max_length));
-    char *text = json_dumps(config, JSON_INDENT(2));
-    int r = write_text(folder, "tokenizer_config.json", text, e);
-    free(text);
+    replace_limit(config, "max_seq_length", max_length);
+    for (size_t k = 0; k < sizeof arguments / sizeof *arguments; k++)
+        replace_limit(json_object_get(config, arguments[k]), "model_max_length", max_length);
+    int r = write_object(folder, file, config, e);
     json_decref(config);
     return r;
 }
@@ -250,5 +287,7 @@ int model_copy_rest(const char *from, const char *to, uint32_t max_length, struc
 {
     if (copy_top(from, to, e) < 0 || copy_modules(from, to, e) < 0)
         return -1;
-    return max_length ? set_max_length(to, max_length, e) : 0;
+    if (!max_length)
+        return 0;
+    return limit_tokenizer(to, max_length, e) < 0 ? -1 : limit_sentences(to, max_length, e);
 }

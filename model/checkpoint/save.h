@@ -17,7 +17,8 @@ int model_check_target(const char *folder, const char *from, const char *const *
 void model_resize_positions(struct model_config *c, struct weights *w, uint32_t positions);
 
 /* Copies the rest of a model: tokenizer, sentence-transformers' files, texts; not weights and config.json.
-   Where max_length is not 0 it becomes the tokenizer's model_max_length. */
+   Where max_length is not 0 it becomes the tokenizer's model_max_length, and sentence-transformers' max_seq_length where the
+   model has one. */
 int model_copy_rest(const char *from, const char *to, uint32_t max_length, struct error *e);
 
 /* One file of the folder, as it is. */

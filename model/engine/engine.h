@@ -11,6 +11,7 @@
 #pragma once
 #include "model/checkpoint/sentence.h"
 #include "model/checkpoint/weights.h"
+#include "model/engine/lengths.h"
 #include "model/ops/ops.h"
 #include "model/tokenizer/tokenizer.h"
 
@@ -50,7 +51,7 @@ struct encoder; /* internal: the backend, weights and kernels */
 struct engine {
     struct model_config config;
     struct weights weights;      /* notes, names, and the word embeddings that the CPU reads */
-    uint32_t sentence_length;    /* max_seq_length of sentence-transformers; 0: none */
+    struct lengths lengths;      /* limits of texts that the folder has */
     struct tokenizer *tokenizer; /* null: the folder has none */
     uint32_t longest;            /* tokens of a sequence at most */
     uint32_t parts;              /* heads that are ready */

@@ -82,11 +82,17 @@ struct mask *model_mask_own(const struct model_config *c, struct error *e)
     return ret;
 }
 
+/* True if the file is of the mask language, which is read at the model's positions. */
+static bool is_text(const char *name)
+{
+    const char *suffix = strrchr(name, '.');
+    return suffix && !strcmp(suffix, ".mask");
+}
+
 /* An array may be shorter than the model's positions: it then limits the length of a text. */
 static struct mask *load_stored(const char *path, const struct model_config *c, struct error *e)
 {
-    const char *suffix = strrchr(path, '.');
-    if (suffix && !strcmp(suffix, ".mask"))
+    if (is_text(path))
         return model_mask(path, c, e);
     struct mask_request request = {MASK_REQUEST_DEFAULTS, .name = path};
     struct mask *m = mask_load(&request, artifact_read_mask, e);
@@ -98,12 +104,12 @@ static struct mask *load_stored(const char *path, const struct model_config *c, 
     return check_shape(m, c, e);
 }
 
-static int write_mask(const char *folder, const struct mask *m, const char **ret_name,
-                      struct error *e)
+static int write_mask(const char *folder, const struct mask *m, const struct model_config *c,
+                      const char **ret_name, struct error *e)
 {
     struct text text = {0};
     struct error ignored = {0};
-    bool stated = mask_state(m, &text, &ignored) == 0;
+    bool stated = m->n == c->positions && mask_state(m, &text, &ignored) == 0;
     *ret_name = stated ? "mask.mask" : "mask.npy";
     char *path = path_join(folder, *ret_name);
     int r =
@@ -140,12 +146,27 @@ struct mask *model_mask_stored(const char *folder, const struct model_config *c,
     return m;
 }
 
+int model_mask_limit(const char *folder, const struct model_config *c, uint32_t *ret,
+                     struct error *e)
+{
+    bool changed;
+    *ret = c->positions;
+    if (!c->mask || is_text(c->mask))
+        return 0;
+    struct mask *m = model_mask_stored(folder, c, &changed, e);
+    if (!m)
+        return -1;
+    *ret = m->n;
+    mask_destroy(m);
+    return 0;
+}
+
 int model_mask_save(const char *folder, const struct mask *m, const char *transform,
                     struct model_config *c, struct error *e)
 {
     const char *name;
     char hash[17];
-    if (write_mask(folder, m, &name, e) < 0)
+    if (write_mask(folder, m, c, &name, e) < 0)
         return -1;
     print_hash(m, hash);
     json_object_set_new(c->json, "maskc",

@@ -17,6 +17,11 @@ struct mask *model_mask_own(const struct model_config *c, struct error *e);
 struct mask *model_mask_stored(const char *folder, const struct model_config *c,
                                bool *ret_changed, struct error *e);
 
-/* Writes mask.mask where the mask can be stated exactly, else mask.npy, and sets c->json's "maskc". */
+/* Tokens of a text that the model in the folder accepts: its positions, or those of a stored array that is shorter. */
+int model_mask_limit(const char *folder, const struct model_config *c, uint32_t *ret,
+                     struct error *e);
+
+/* Writes mask.mask where the mask can be stated exactly and is as long as the positions, else mask.npy, and sets c->json's
+   "maskc". */
 int model_mask_save(const char *folder, const struct mask *m, const char *transform,
                     struct model_config *c, struct error *e);

@@ -29,9 +29,9 @@ struct objective_source {
     const struct data_task
         *task; /* of fine-tuning: how the files in the folder `path` are read; else null */
     bool regression;                   /* its labels are numbers */
-    uint32_t max_length, overlap;      /* tokens of a text, of windows in common; 0: as usual */
     const struct tokenizer *tokenizer; /* of the model; null: it has none */
-    uint32_t longest;                  /* tokens that the model takes */
+    uint32_t longest,
+        overlap; /* tokens of a text or window at most, of windows in common (0: as usual) */
     const struct objective_data *like; /* labels are numbered as there; null: anew */
 };
 

@@ -10,18 +10,9 @@
 
 enum { BATCH_TOKENS = 4096 };
 
-static uint32_t smaller(uint32_t a, uint32_t b)
-{
-    return b && b < a ? b : a;
-}
-
 uint32_t task_longest(const struct engine *g, uint32_t max_length)
 {
-    uint32_t most = g->longest;
-    if (max_length)
-        return smaller(most, max_length);
-    uint32_t own = g->tokenizer ? g->tokenizer->max_length : 0;
-    return smaller(most, g->sentence_length ? g->sentence_length : own);
+    return lengths_text(&g->lengths, g->longest, max_length);
 }
 
 /* One text's tokens, before all texts' are joined. */

@@ -174,14 +174,13 @@ static struct task_spans make_spans(uint32_t n, uint32_t top)
 int task_answer(const struct task_runner *t, const struct task_text *text, uint32_t n,
                 uint32_t top, struct task_spans *ret, struct error *e)
 {
-    const uint32_t longest = t->engine->longest, asked = t->options->max_length;
-    const uint32_t wanted = asked ? asked : WINDOW_TOKENS;
+    const struct engine *g = t->engine;
     struct answer a = {.o = t->options,
-                       .g = t->engine,
-                       .most = wanted < longest ? wanted : longest,
-                       .overlap = t->options->overlap};
+                       .g = g,
+                       .most = lengths_window(&g->lengths, g->longest, t->options->max_length),
+                       .overlap = lengths_overlap(&g->lengths, t->options->overlap)};
     struct task_visitor visitor = {read_batch, &a};
-    if (check(t->engine, text, n, e) < 0)
+    if (check(g, text, n, e) < 0)
         return -1;
     if (a.most < WINDOW_LEAST)
         return error_set(e, ERROR_INPUT, "windows of %u tokens: at least %d are expected",

@@ -18,8 +18,8 @@ struct task_names {
 };
 
 struct task_options {
-    uint32_t max_length;     /* tokens; 0: the limit of the model and its tokenizer */
-    uint32_t overlap;        /* task_answer: tokens that two windows share; 0: 128 */
+    uint32_t max_length; /* tokens; 0: the limit of the model and its tokenizer */
+    uint32_t overlap; /* task_answer: tokens that two windows share; 0: the folder's, or 128 */
     uint32_t batch_tokens;   /* 0: 4096 */
     struct text_part prompt; /* goes before part a of each text; null bytes: none */
     uint32_t prompt_tokens;  /* tokens of `prompt` that pooling excludes; 0: none */
@@ -29,8 +29,7 @@ struct task_options {
     void *context;
 };
 
-/* The most tokens that a text keeps: max_length, or if 0 the smaller limit of tokenizer and sentence settings; never more
-   than the model's positions. */
+/* The most tokens that a text keeps: lengths_text() of the model. */
 uint32_t task_longest(const struct engine *g, uint32_t max_length);
 
 /* The tokens of many texts, and the batches that they are run in. */
@@ -145,7 +144,8 @@ int task_logits(const struct task_runner *t, const struct task_batches *b, float
                 struct error *e);
 
 /* Span of text b that answers question a. A text that is too long is read in windows of
-   o->max_length tokens (0: 384, or the positions) that overlap by o->overlap; see model/base/windows.h. */
+   o->max_length tokens (0: those that the folder's fine-tuning kept, else 384 or the limit of its texts) that overlap by
+   o->overlap; see model/engine/lengths.h and model/base/windows.h. */
 struct task_span {
     uint32_t begin, end; /* bytes of b */
     float score;         /* logit of the start plus logit of the end */

@@ -121,8 +121,8 @@ static const struct command commands[] = {
      "or a choice.",
      O(JSON) | RUN_OPTIONS, 1, 1, command_classify},
     {"answer", "DIR", "where in a text the answer to a question stands",
-     "Reads lines from stdin: a question, a tab, the text. A text beyond --max-length tokens (default 384) is read in "
-     "windows, two of which share --stride tokens. Prints the best answer, however poor; with --null-threshold an empty line where the model finds none. With --json the five best, with the bytes "
+     "Reads lines from stdin: a question, a tab, the text. A text beyond --max-length tokens is read in "
+     "windows, two of which share --stride tokens; a fine-tuned model keeps the two that it was trained with, others have 384 and 128. Prints the best answer, however poor; with --null-threshold an empty line where the model finds none. With --json the five best, with the bytes "
      "where they stand, and the score of no answer; probabilities are those among the five.",
      O(STRIDE) | O(NULL_THRESHOLD) | O(JSON) | RUN_OPTIONS, 1, 1, command_answer},
     {"attention", "DIR", "a figure of where each head looks",

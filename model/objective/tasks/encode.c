@@ -11,16 +11,10 @@ static struct text_part part_of(const char *text)
     return (struct text_part){text, text ? (uint32_t)strlen(text) : 0};
 }
 
-static uint32_t longest_of(const struct task_reader *r)
-{
-    const uint32_t asked = r->from->max_length, longest = r->from->longest;
-    return asked && asked < longest ? asked : longest;
-}
-
 static void encode(struct task_reader *r, const char *a, const char *b)
 {
     struct tokens *t = &r->tokens;
-    tokenizer_encode(r->from->tokenizer, part_of(a), part_of(b), longest_of(r), t);
+    tokenizer_encode(r->from->tokenizer, part_of(a), part_of(b), r->from->longest, t);
     task_samples_add(r->to, t->token_ids, t->count, t->first_part);
     r->to->cut += t->cut;
 }
@@ -145,13 +139,11 @@ static void add_window(struct task_reader *r, uint32_t question, uint32_t first,
 void encode_question(struct task_reader *r, const struct task_example *x)
 {
     struct tokens *t = &r->tokens;
-    const uint32_t asked = r->from->max_length ? r->from->max_length : WINDOW_TOKENS,
-                   longest = r->from->longest;
     uint32_t first, count;
     tokenizer_encode(r->from->tokenizer, part_of(x->text[0]), part_of(x->text[1]), 0, t);
     struct windows w =
-        windows_begin((asked < longest ? asked : longest) - (t->tail - 1), r->from->overlap,
-                      t->second, t->head + t->middle, t->count - t->second - t->tail);
+        windows_begin(r->from->longest - (t->tail - 1), r->from->overlap, t->second,
+                      t->head + t->middle, t->count - t->second - t->tail);
     const struct answer_place a = find_answer(r, x);
     while (windows_next(&w, &first, &count))
         add_window(r, w.question, first, count, a);

@@ -2,7 +2,8 @@
 #include "model/train/run/run_data.h"
 #include "masks/base/memory.h"
 #include "model/arch/arch.h"
-#include "model/checkpoint/json.h"
+#include "model/base/windows.h"
+#include "model/engine/lengths.h"
 #include "model/train/run/run_model.h"
 #include <inttypes.h>
 #include <math.h>
@@ -17,58 +18,105 @@ static const struct objective *objective_of(const struct run *r)
                      : objective_find(r->options.task ? "classify" : "mlm");
 }
 
-/* Tokens of a sample, at most: of fine-tuning as inference has it. */
-static uint32_t longest_of(const struct run *r, const struct model_config *c,
-                           const struct tokenizer *t)
-{
-    const uint32_t positions = r->options.positions ? r->options.positions : c->positions,
-                   own = r->options.task && t ? t->max_length : 0;
-    return own && own < positions && !r->options.positions ? own : positions;
-}
+/* The model that data are opened for. */
+struct receiver {
+    struct model_config config;
+    struct tokenizer *tokenizer; /* null: it has none */
+    uint32_t positions, most;    /* tokens that it accepts: `most` of a mask that is shorter */
+    uint32_t longest, overlap;   /* of fine-tuning's texts or windows */
+};
 
-static struct objective_data *open_part(const struct run *r, const char *folder,
-                                        const struct model_config *c,
-                                        const struct objective_data *like, bool held_out,
-                                        struct error *e)
+static int check_length(const struct run *r, const struct receiver *to, struct error *e)
 {
-    struct tokenizer *t = NULL;
-    if (tokenizer_exists(folder)) {
-        t = tokenizer_load(folder, TOKENIZER_HF, e);
-        if (!t)
-            return NULL;
-    }
-    const struct objective_source source = {.path = r->options.data,
-                                            .held_out = held_out,
-                                            .tokenizer = t,
-                                            .longest = longest_of(r, c, t),
-                                            .task = r->options.task,
-                                            .regression = r->options.regression,
-                                            .max_length = r->options.max_length,
-                                            .overlap = r->options.overlap,
-                                            .like = like};
-    struct objective_data *d = objective_of(r)->open(&source, e);
-    tokenizer_destroy(t);
-    return d;
-}
-
-static int check_data(const struct run *r, const struct model_config *c, struct error *e)
-{
-    const struct objective_data *h = r->data;
-    const struct objective *o = objective_of(r);
-    const uint32_t positions = r->options.positions ? r->options.positions : c->positions;
-    if (h->vocabulary > c->vocabulary)
-        return error_set(e, ERROR_INPUT, "%s: made with %u tokens, the model has %u",
-                         r->options.data, h->vocabulary, c->vocabulary);
-    if (r->options.task && r->options.max_length > positions)
+    const struct run_options *o = &r->options;
+    const uint32_t least = run_reads_windows(o) ? WINDOW_LEAST : TOKENIZER_MIN_LENGTH;
+    if (o->max_length > to->positions)
         return error_set(e, ERROR_INPUT,
                          "--max-length %u: the model has %u positions; --positions %u extends "
                          "them",
-                         r->options.max_length, positions, r->options.max_length);
-    if (h->length > positions)
+                         o->max_length, to->positions, o->max_length);
+    if (o->max_length > to->most)
+        return error_set(e, ERROR_INPUT,
+                         "--max-length %u: the model's mask has %u tokens; --mask replaces it",
+                         o->max_length, to->most);
+    return to->longest < least
+               ? error_set(e, ERROR_INPUT, "%s: texts of %u tokens: at least %u are expected",
+                           o->model, to->longest, least)
+               : 0;
+}
+
+/* As inference from RUN has the lengths, which keeps the options; --positions are the limit of its tokenizer. */
+static int find_lengths(const struct run *r, const char *model, struct receiver *to,
+                        struct error *e)
+{
+    const struct run_options *o = &r->options;
+    struct lengths l;
+    if (!o->task)
+        return 0;
+    if (lengths_read(model, to->config.json, to->tokenizer, &l, e) < 0)
+        return -1;
+    if (o->positions)
+        l.text = o->positions;
+    to->longest = lengths_sample(&l, run_reads_windows(o), to->most, o->max_length);
+    to->overlap = lengths_overlap(&l, o->overlap);
+    return check_length(r, to, e);
+}
+
+static int read_receiver(const struct run *r, const char *model, struct receiver *to,
+                         struct error *e)
+{
+    if (config_read(model, &to->config, e) < 0)
+        return -1;
+    if (tokenizer_exists(model)) {
+        to->tokenizer = tokenizer_load(model, TOKENIZER_HF, e);
+        if (!to->tokenizer)
+            return -1;
+    }
+    to->positions = r->options.positions ? r->options.positions : to->config.positions;
+    if (run_model_limit(&r->options, model, &to->config, &to->most, e) < 0)
+        return -1;
+    return find_lengths(r, model, to, e);
+}
+
+static void receiver_finish(struct receiver *to)
+{
+    tokenizer_destroy(to->tokenizer);
+    config_finish(&to->config);
+}
+
+static struct objective_data *open_part(const struct run *r, const struct receiver *to,
+                                        const struct objective_data *like, bool held_out,
+                                        struct error *e)
+{
+    const struct objective_source source = {.path = r->options.data,
+                                            .held_out = held_out,
+                                            .tokenizer = to->tokenizer,
+                                            .longest = to->longest,
+                                            .overlap = to->overlap,
+                                            .task = r->options.task,
+                                            .regression = r->options.regression,
+                                            .like = like};
+    return objective_of(r)->open(&source, e);
+}
+
+static int check_data(const struct run *r, const struct receiver *to, struct error *e)
+{
+    const struct objective_data *h = r->data;
+    const struct objective *o = objective_of(r);
+    const struct model_config *c = &to->config;
+    if (h->vocabulary > c->vocabulary)
+        return error_set(e, ERROR_INPUT, "%s: made with %u tokens, the model has %u",
+                         r->options.data, h->vocabulary, c->vocabulary);
+    if (h->length > to->positions)
         return error_set(e, ERROR_INPUT,
                          "%s: samples of %u tokens, the model has %u positions; --positions %u "
                          "extends them",
-                         r->options.data, h->length, positions, h->length);
+                         r->options.data, h->length, to->positions, h->length);
+    if (h->length > to->most)
+        return error_set(e, ERROR_INPUT,
+                         "%s: samples of %u tokens, the model's mask has %u; --mask replaces "
+                         "it",
+                         r->options.data, h->length, to->most);
     return o->check ? o->check(h, r->options.data, c, e) : 0;
 }
 
@@ -127,15 +175,14 @@ static int check_settling(const struct run *r, struct error *e)
 }
 
 /* A head that goes on keeps the numbers of its labels: where they are not those of the data, the data are opened again. */
-static int number_labels(struct run *r, const char *model, const struct model_config *c,
-                         struct error *e)
+static int number_labels(struct run *r, const struct receiver *to, struct error *e)
 {
     struct objective_data *d = r->data;
     const struct objective *o = objective_of(r);
     uint32_t *label = memory_new((size_t)d->labels + 1, sizeof *label);
     char **name = memory_new((size_t)d->labels + 1, sizeof *name);
     bool moves = false;
-    if (d->label && o->model_class && run_model_labels(c, &r->options, o, d, label))
+    if (d->label && o->model_class && run_model_labels(&to->config, &r->options, o, d, label))
         for (uint32_t k = 0; k < d->labels; k++) {
             name[label[k]] = d->label[k];
             moves |= label[k] != k;
@@ -143,7 +190,7 @@ static int number_labels(struct run *r, const char *model, const struct model_co
     if (moves) {
         const struct objective_data like = {
             .natural = d->natural, .labels = d->labels, .label = name};
-        r->data = open_part(r, model, c, &like, false, e);
+        r->data = open_part(r, to, &like, false, e);
         o->close(d);
     }
     free(name);
@@ -153,24 +200,24 @@ static int number_labels(struct run *r, const char *model, const struct model_co
 
 int run_data_open(struct run *r, const char *model, struct error *e)
 {
-    struct model_config c = {0};
-    int result = config_read(model, &c, e);
+    struct receiver to = {0};
+    int result = read_receiver(r, model, &to, e);
     if (result == 0) {
         if (r->watch->tell)
             r->watch->tell("reading data");
-        r->data = open_part(r, model, &c, NULL, false, e);
-        result = r->data ? number_labels(r, model, &c, e) : -1;
+        r->data = open_part(r, &to, NULL, false, e);
+        result = r->data ? number_labels(r, &to, e) : -1;
     }
     if (result == 0)
-        result = check_data(r, &c, e);
+        result = check_data(r, &to, e);
     if (result == 0 && (r->options.eval_every || r->options.task)) {
-        r->held_out = open_part(r, model, &c, r->data, true, e);
+        r->held_out = open_part(r, &to, r->data, true, e);
         result = r->held_out ? 0 : r->options.task ? -1 : error_prefix(e, "--eval-every");
     }
     if (result == 0) {
-        resolve(r, &c);
+        resolve(r, &to.config);
         result = check_settling(r, e);
     }
-    config_finish(&c);
+    receiver_finish(&to);
     return result;
 }

@@ -5,6 +5,7 @@
 #include "model/arch/arch.h"
 #include "model/checkpoint/init.h"
 #include "model/checkpoint/save.h"
+#include "model/engine/lengths.h"
 #include "model/evaluate/labels.h"
 #include "model/kernels/encoder_attention.h"
 #include "model/mask/drop.h"
@@ -176,6 +177,15 @@ static int resize(const struct run_options *o, struct model_config *c, struct we
     return 0;
 }
 
+int run_model_limit(const struct run_options *o, const char *folder,
+                    const struct model_config *c, uint32_t *ret, struct error *e)
+{
+    *ret = o->positions ? o->positions : c->positions;
+    if (o->mask || o->learn.kind != LEARN_NOTHING || *ret != c->positions)
+        return 0; /* a mask for all positions */
+    return model_mask_limit(folder, c, ret, e);
+}
+
 static struct mask *load_mask(const struct run_options *o, const struct model_config *c,
                               struct error *e)
 {
@@ -209,22 +219,18 @@ static int write_mask(const struct run_options *o, const char *folder, struct mo
     return r;
 }
 
-/* Longer texts are read by windows, not cut: then --max-length is not the tokenizer's limit. */
-static bool is_read_by_windows(const struct run_options *o)
-{
-    return o->objective->parts & PART_SPAN;
-}
-
+/* The folder keeps the lengths that lengths_text() and lengths_window() had with the options. */
 static int write_all(const struct run_options *o, const char *folder, struct model_config *c,
                      struct weights *w, struct error *e)
 {
-    const uint32_t tokens = o->positions                        ? o->positions
-                            : o->task && !is_read_by_windows(o) ? o->max_length
-                                                                : 0;
+    const bool windows = run_reads_windows(o);
+    const uint32_t texts = o->max_length && !windows ? o->max_length : o->positions;
     weights_initialise(w, c, c->initializer_range, o->seed);
     if (resize(o, c, w, e) < 0 || write_mask(o, folder, c, e) < 0 ||
-        model_copy_rest(o->model, folder, tokens, e) < 0)
+        model_copy_rest(o->model, folder, texts, e) < 0)
         return -1;
+    if (windows)
+        lengths_keep(c->json, o->max_length, o->overlap);
     return model_save(folder, c, w, ELEMENT_F32, e);
 }
 

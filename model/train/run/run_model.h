@@ -10,6 +10,11 @@ int run_model_write(const struct run_options *o, const char *folder,
                     const struct objective_data *d, void (*say)(const char *line),
                     struct error *e);
 
+/* Tokens of a text that the run's model accepts: its positions, or those of a stored mask in the folder, the model's or RUN, that
+   is shorter and goes on. */
+int run_model_limit(const struct run_options *o, const char *folder,
+                    const struct model_config *c, uint32_t *ret, struct error *e);
+
 /* True if the model has a head for the objective with a label for each class of d: it goes on with its weights, and ret[k] is
    the label of class k. */
 bool run_model_labels(const struct model_config *c, const struct run_options *o,

@@ -16,6 +16,11 @@ static const char *const share_names[] = {"snap", "threshold"};
 
 static const char *const recomputes[] = {"none", "attention", "layer"};
 
+bool run_reads_windows(const struct run_options *o)
+{
+    return o->task && o->task->format == TASK_ANSWERS;
+}
+
 static void set(json_t *to, const char *name, json_t *value)
 {
     json_object_set_new(to, name, value);

@@ -55,6 +55,9 @@ struct run_options {
     const struct backend *backend; /* engine_options.backend */
 };
 
+/* True if the run's task has texts that are read by windows, not cut: questions. */
+bool run_reads_windows(const struct run_options *o);
+
 /* Names are those of the command's options, with '_' for '-'. `data_sum` tells DATA folders apart, `dev_sum` dev files; null
    for pre-training. */
 json_t *run_options_json(const struct run_options *o, const char *data_sum,

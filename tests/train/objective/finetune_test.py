@@ -21,7 +21,8 @@ import finetune_toy  # noqa: E402
 import pretrain_toy  # noqa: E402
 from finetune_files import cut_texts, odd_files, packed_files, resumed_evaluations, undefined_metric  # noqa: E402
 from finetune_labels import other_spellings, published_names  # noqa: E402
-from finetune_toy import arguments, dev_texts, evaluate  # noqa: E402
+from finetune_lengths import limits_of_folders, short_masks, windows  # noqa: E402
+from finetune_toy import answers, arguments, dev_texts, evaluate  # noqa: E402
 
 FEW = "--few" in sys.argv
 # the model's class, the metric that decides, what it is at least after so many epochs
@@ -34,16 +35,6 @@ EXPECTED = {
     "squad1": ("BertForQuestionAnswering", "f1", 35, 3),
     "squad2": ("BertForQuestionAnswering", "f1", 20, 1),
 }
-
-
-def answers(toy, task, run, *options):
-    """Output of classify or answer, in the form of a prediction."""
-    command = "answer" if task.startswith("squad") else "classify"
-    lines = [json.loads(x) for x in toy.ok(command, run, "--json", *options, stdin="\n".join(dev_texts(task)) + "\n").stdout.splitlines()]
-    if command == "answer":
-        none = [x["no_answer_score"] - x["answers"][0]["score"] > 0 and task == "squad2" for x in lines]
-        return ["" if n else x["answers"][0]["text"] for x, n in zip(lines, none)]
-    return lines
 
 
 def same_answers(toy, task, run):
@@ -188,18 +179,6 @@ def every_task(toy):
         learns(toy, task)
 
 
-def windows(toy):
-    """`answer` reads long texts by the windows of the run."""
-    options = ["--max-length", 24, "--stride", 6]
-    toy.ok(*arguments("squad1", "run", "--epochs", 1, *options))
-    evaluate(toy, "squad1", "run", *options, "--predictions", "p.json")
-    said = list(json.loads((toy.work / "p.json").read_text()).values())
-    assert said == answers(toy, "squad1", "run", *options)
-    assert said != answers(toy, "squad1", "run", "--max-length", 24), "the stride has no effect here"
-    os.remove(toy.work / "p.json")
-    toy.remove("run")
-
-
 def same_bits(toy):
     """Threads, parts of a batch, kills: the model, the state, and which epoch was best."""
     for task in ("text", "swag", "squad2"):
@@ -301,6 +280,6 @@ if __name__ == "__main__":
             test(toy)
         return run
 
-    RUNS = () if FEW else (windows, same_bits, several_runs, resumed_evaluations, packed_files, cut_texts, published_names)
+    RUNS = () if FEW else (windows, limits_of_folders, short_masks, same_bits, several_runs, resumed_evaluations, packed_files, cut_texts, published_names)
     tests = {t.__name__: in_work(t) for t in (every_task, *RUNS, refuses, odd_files, undefined_metric, other_spellings)}
     sys.exit(pretrain_toy.run_tests(TaskToy, MASKBERT, tests, ["trained", "odd", "flat", *finetune_toy.TASKS]))

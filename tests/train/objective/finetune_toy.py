@@ -139,3 +139,13 @@ def dev_texts(task):
         rows = [line.split(",") for line in (folder / "dev.csv").read_text().splitlines()[1:]]
         return ["\t".join([r[0], *(r[1] + " " + e for e in r[2:6])]) for r in rows]
     return [line.rpartition("\t")[0] for line in (folder / "dev.tsv").read_text().splitlines()[1:]]
+
+
+def answers(toy, task, run, *options):
+    """Output of classify or answer, in the form of a prediction."""
+    command = "answer" if task.startswith("squad") else "classify"
+    lines = [json.loads(x) for x in toy.ok(command, run, "--json", *options, stdin="\n".join(dev_texts(task)) + "\n").stdout.splitlines()]
+    if command == "answer":
+        none = [x["no_answer_score"] - x["answers"][0]["score"] > 0 and task == "squad2" for x in lines]
+        return ["" if n else x["answers"][0]["text"] for x, n in zip(lines, none)]
+    return lines
