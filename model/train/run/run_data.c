@@ -139,16 +139,8 @@ static uint64_t steps_of(const struct run_options *o, const struct objective_dat
     return o->tokens ? (uint64_t)fmax(1, ceil((double)o->tokens / of_step)) : o->steps;
 }
 
-/* The model's own before a head of this kind, or else that of hidden states. */
-static double head_dropout(const struct run_options *o, const struct model_config *c)
-{
-    struct model_config as_run = *c;
-    as_run.hidden_dropout = o->hidden_dropout;
-    return target_dropout(&as_run, o->objective->head);
-}
-
 /* Fills in what depends on the model and the data. */
-static void resolve(struct run *r, const struct model_config *c)
+static int resolve(struct run *r, const struct model_config *c, struct error *e)
 {
     struct run_options *o = &r->options;
     if (o->hidden_dropout < 0)
@@ -157,10 +149,11 @@ static void resolve(struct run *r, const struct model_config *c)
         o->attention_dropout = o->overfit ? 0 : c->attention_dropout;
     if (!o->objective)
         o->objective = fitting(objective_of(r), c->arch);
-    if (o->task && !o->overfit)
-        o->head_dropout = head_dropout(o, c);
+    if (o->task && !o->overfit && run_model_head_dropout(o, c, &o->head_dropout, e) < 0)
+        return -1;
     r->trainer.schedule = (struct schedule){
         .decay = o->decay, .peak = o->rate, .warmup = o->warmup, .steps = steps_of(o, r->data)};
+    return 0;
 }
 
 static int check_settling(const struct run *r, struct error *e)
@@ -214,10 +207,10 @@ int run_data_open(struct run *r, const char *model, struct error *e)
         r->held_out = open_part(r, &to, r->data, true, e);
         result = r->held_out ? 0 : r->options.task ? -1 : error_prefix(e, "--eval-every");
     }
-    if (result == 0) {
-        resolve(r, &to.config);
+    if (result == 0)
+        result = resolve(r, &to.config, e);
+    if (result == 0)
         result = check_settling(r, e);
-    }
     receiver_finish(&to);
     return result;
 }

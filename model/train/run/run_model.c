@@ -16,18 +16,28 @@
 
 /* ---- the class ---- */
 
-/* Another class for the same model. *c is replaced. */
-static int name_class(struct model_config *c, const char *name, struct error *e)
+/* The same model with another class. */
+static int with_class(const struct model_config *c, const char *name, struct model_config *ret,
+                      struct error *e)
 {
-    json_t *json = json_incref(c->json);
-    const bool one_type = c->one_type; /* of the tokenizer, not of config.json */
+    json_t *json = json_copy(c->json);
     json_object_set_new(json, "architectures", json_pack("[s]", name));
-    config_finish(c);
-    int r = config_parse(json, c, e);
+    int r = config_parse(json, ret, e);
     if (r == 0)
-        c->one_type = one_type;
+        ret->one_type = c->one_type; /* of the tokenizer, not of config.json */
     json_decref(json);
     return r;
+}
+
+/* *c is replaced. */
+static int name_class(struct model_config *c, const char *name, struct error *e)
+{
+    struct model_config new;
+    if (with_class(c, name, &new, e) < 0)
+        return -1;
+    config_finish(c);
+    *c = new;
+    return 0;
 }
 
 /* A model class with the heads that training needs. */
@@ -42,6 +52,30 @@ static int name_heads(struct model_config *c, uint32_t needed, struct error *e)
 }
 
 /* ---- a new head ---- */
+
+/* The class that ends as the objective has it, or null with *e set. */
+static const struct arch_class *class_for(const struct objective *o,
+                                          const struct model_config *c, struct error *e)
+{
+    const struct arch_class *class = arch_class_ending(c->arch, o->model_class);
+    if (!class)
+        error_set(e, ERROR_INPUT, "%s has no model class that ends with %s", c->arch->title,
+                  o->model_class);
+    return class;
+}
+
+int run_model_head_dropout(const struct run_options *o, const struct model_config *c,
+                           double *ret, struct error *e)
+{
+    const struct arch_class *class = class_for(o->objective, c, e);
+    struct model_config of_run;
+    if (!class || with_class(c, class->name, &of_run, e) < 0)
+        return -1;
+    of_run.hidden_dropout = o->hidden_dropout;
+    *ret = target_dropout(&of_run, o->objective->head);
+    config_finish(&of_run);
+    return 0;
+}
 
 /* The model's label of each class in ret[d->labels]. False: its labels are others, and *ret_missing is a class without one, or
    d->labels. */
@@ -137,10 +171,9 @@ static int give_head(const struct run_options *o, const struct objective_data *d
                      struct error *e)
 {
     const struct objective *objective = o->objective;
-    const struct arch_class *class = arch_class_ending(c->arch, objective->model_class);
+    const struct arch_class *class = class_for(objective, c, e);
     if (!class)
-        return error_set(e, ERROR_INPUT, "%s has no model class that ends with %s",
-                         c->arch->title, objective->model_class);
+        return -1;
     const bool same_class = !strcmp(c->architecture, class->name);
     uint32_t missing, *label = memory_new((size_t)d->labels + 1, sizeof *label);
     const bool same = find_labels(c, class, o->task, d, label, &missing) && same_class;

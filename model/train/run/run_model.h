@@ -15,6 +15,10 @@ int run_model_write(const struct run_options *o, const char *folder,
 int run_model_limit(const struct run_options *o, const char *folder,
                     const struct model_config *c, uint32_t *ret, struct error *e);
 
+/* Dropout before the head of the model class that the run gets, which may have another one than the model's class now. */
+int run_model_head_dropout(const struct run_options *o, const struct model_config *c,
+                           double *ret, struct error *e);
+
 /* True if the model has a head for the objective with a label for each class of d: it goes on with its weights, and ret[k] is
    the label of class k. */
 bool run_model_labels(const struct model_config *c, const struct run_options *o,

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Does each task open from its own files as samples with the head, the labels and the numbers of samples that it has? SST-1 trains
-   on phrases and is judged on sentences. */
+   on phrases and is judged on sentences. And the dropout before the head of a run. */
 #include "masks/base/file.h"
 #include "model/data/tasks/table.h"
 #include "model/objective/tasks/tasks.h"
+#include "model/train/run/run_model.h"
 #include "tests/data/data_files.h"
 #include "tests/support/test.h"
 #include <stdio.h>
@@ -167,10 +168,36 @@ static void long_questions_are_cut(void **state)
     tokenizer_destroy(t);
 }
 
+/* RobertaForMultipleChoice ignores classifier_dropout, whatever class the model has before the run. */
+static void dropout_before_the_head(void **state)
+{
+    (void)state;
+    static const char *const classes[] = {"RobertaModel", "RobertaForSequenceClassification",
+                                          "RobertaForMultipleChoice"};
+    for (size_t k = 0; k < sizeof classes / sizeof *classes; k++) {
+        struct model_config c;
+        struct error e = {0};
+        struct run_options o = {.hidden_dropout = 0.1, .objective = &objective_choose};
+        double found;
+        json_t *json = json_pack(
+            "{s:s, s:[s], s:i, s:i, s:i, s:i, s:i, s:f}", "model_type", "roberta",
+            "architectures", classes[k], "vocab_size", 9, "hidden_size", 8, "num_hidden_layers",
+            1, "num_attention_heads", 1, "intermediate_size", 8, "classifier_dropout", 0.3);
+        assert_int_equal(config_parse(json, &c, &e), 0);
+        assert_int_equal(run_model_head_dropout(&o, &c, &found, &e), 0);
+        assert_true(found == 0.1);
+        o.objective = &objective_classify;
+        assert_int_equal(run_model_head_dropout(&o, &c, &found, &e), 0);
+        assert_true(found == 0.3);
+        config_finish(&c);
+        json_decref(json);
+    }
+}
+
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(every_task_opens),
-                                       cmocka_unit_test(numbers_may_be_names),
-                                       cmocka_unit_test(long_questions_are_cut)};
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(every_task_opens), cmocka_unit_test(numbers_may_be_names),
+        cmocka_unit_test(long_questions_are_cut), cmocka_unit_test(dropout_before_the_head)};
     return cmocka_run_group_tests_name("train/task_open", tests, data_begin, data_end);
 }
