@@ -123,6 +123,8 @@ static int load_attention(const char *folder, const struct engine_options *o, st
     a.mask = o->mask;
     a.drop = o->drop;
     a.drop_seed = o->drop_seed;
+    a.drop_length =
+        lengths_sample(&g->lengths, g->parts & PART_SPAN, g->config.positions, o->drop_length);
     a.kernel = o->kernel;
     a.kernel_size = o->kernel_size;
     if (attention_new(&g->config, &a, &g->encoder->attention, e) < 0)

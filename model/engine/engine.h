@@ -24,6 +24,8 @@ struct engine_options {
     const char *
         drop; /* taken out of the mask: "diagonal" or "random:K" (model/mask/drop.h); null: nothing */
     uint64_t drop_seed;
+    uint32_t
+        drop_length; /* of texts, as --max-length gives it: random entries are drawn within it; 0: the folder's limit */
     enum element dtype; /* ELEMENT_F32 or ELEMENT_BF16: of activations and packed weights */
     uint32_t threads;   /* 0: all */
     const char *device; /* "cpu", "cuda", "cuda:N", "emulated"; null: the CPU */

@@ -32,9 +32,25 @@ static struct pattern *without_diagonal(const struct pattern *p)
     return pattern_finish(ret);
 }
 
-/* place: ascending numbers of active entries, counted row by row. */
-static struct pattern *without_places(const struct pattern *p, const uint32_t *place,
-                                      uint32_t places)
+/* Keys of a run that texts of this length have; none in rows beyond it. */
+static uint32_t keys_within(uint32_t row, struct run r, uint32_t length)
+{
+    const uint32_t end = r.end < length ? r.end : length;
+    return row < length && r.begin < end ? end - r.begin : 0;
+}
+
+static uint64_t active_within(const struct pattern *p, uint32_t length)
+{
+    uint64_t ret = 0;
+    for (uint32_t i = 0; i < p->n && i < length; i++)
+        for (uint64_t k = p->row[i]; k < p->row[i + 1]; k++)
+            ret += keys_within(i, p->run[k], length);
+    return ret;
+}
+
+/* place: ascending numbers of active entries within the length, counted row by row. */
+static struct pattern *without_places(const struct pattern *p, uint32_t length,
+                                      const uint32_t *place, uint32_t places)
 {
     struct pattern *ret = pattern_new(p->n);
     uint32_t *key = memory_new(places, sizeof *key), at = 0;
@@ -42,11 +58,12 @@ static struct pattern *without_places(const struct pattern *p, const uint32_t *p
     for (uint32_t i = 0; i < p->n; i++) {
         for (uint64_t k = p->row[i]; k < p->row[i + 1]; k++) {
             const struct run r = p->run[k];
+            const uint32_t within = keys_within(i, r, length);
             uint32_t keys = 0;
-            for (; at < places && place[at] < counted + (r.end - r.begin); at++)
+            for (; at < places && place[at] < counted + within; at++)
                 key[keys++] = r.begin + (uint32_t)(place[at] - counted);
             add_without(ret, i, r, key, keys);
-            counted += r.end - r.begin;
+            counted += within;
         }
         pattern_row(ret, i);
     }
@@ -69,19 +86,22 @@ static struct pattern *drop_random(const struct pattern *p, uint32_t count,
 {
     uint32_t *chosen = memory_new(count, sizeof *chosen);
     struct draws d = data_draws(draws.seed, STREAM_DROP, place, draws.repeat);
-    draws_distinct(&d, count, (uint32_t)p->active, chosen);
-    struct pattern *ret = without_places(p, chosen, count);
+    draws_distinct(&d, count, (uint32_t)active_within(p, draws.length), chosen);
+    struct pattern *ret = without_places(p, draws.length, chosen, count);
     free(chosen);
     return ret;
 }
 
-static int check_count(const struct mask *m, uint32_t count, struct error *e)
+static int check_count(const struct mask *m, uint32_t count, uint32_t length, struct error *e)
 {
-    for (uint32_t k = 0; k < m->n_patterns; k++)
-        if (m->pattern[k]->active > UINT32_MAX || count > m->pattern[k]->active / 2)
+    for (uint32_t k = 0; k < m->n_patterns; k++) {
+        const uint64_t active = active_within(m->pattern[k], length);
+        if (active > UINT32_MAX || count > active / 2)
             return error_set(e, ERROR_INPUT,
-                             "--drop random:%u: at most half of a head's %llu entries", count,
-                             (unsigned long long)m->pattern[k]->active);
+                             "--drop random:%u: at most half of the %llu entries that a head "
+                             "has for texts of %u tokens",
+                             count, (unsigned long long)active, length);
+    }
     return 0;
 }
 
@@ -115,9 +135,11 @@ struct mask *mask_drop(struct mask *m, const char *what, const struct model_conf
 {
     uint32_t count = 0;
     struct mask *ret = NULL;
+    if (!draws.length || draws.length > m->n)
+        draws.length = m->n;
     if (!strcmp(what, "diagonal"))
         ret = without_diagonals(m);
-    else if (read_count(what, &count, e) == 0 && check_count(m, count, e) == 0)
+    else if (read_count(what, &count, e) == 0 && check_count(m, count, draws.length, e) == 0)
         ret = without_random(m, count, c, draws);
     mask_destroy(m);
     return ret;

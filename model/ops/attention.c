@@ -130,7 +130,9 @@ int attention_new(const struct model_config *c, const struct attention_options *
         return -1;
     a.mask = load_mask(c, o, e);
     if (a.mask && o->drop)
-        a.mask = mask_drop(a.mask, o->drop, c, (struct drop_draws){.seed = o->drop_seed}, e);
+        a.mask =
+            mask_drop(a.mask, o->drop, c,
+                      (struct drop_draws){.seed = o->drop_seed, .length = o->drop_length}, e);
     if (a.mask)
         a.mask = full_heads(a.mask, c->heads, e);
     if (!a.mask || load_kernel(o, &a, e) < 0) {

@@ -28,6 +28,7 @@ struct attention_options {
     const char *transform; /* null: the model's own, else softmax */
     const char *drop;      /* what is taken out of the mask, as mask_drop has it; or null */
     uint64_t drop_seed;
+    uint32_t drop_length; /* of the texts that random entries are drawn for; 0: the mask's */
     enum element dtype;
     const char *device;   /* as maskc_load takes it */
     const char *target;   /* that the kernel is compiled for */

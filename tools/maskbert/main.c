@@ -74,7 +74,7 @@ static const struct command commands[] = {
      "With --task a model with a head for it predicts the dev file of FOLDER (--split test, train: those), and the task's metrics are printed, MNLI's of "
      "both dev files; the predictions are those of `maskbert classify` and `answer`. --predictions writes them: JSONL {\"id\", \"prediction\", "
      "\"probabilities\" in the order of id2label}, for SQuAD and MRQA {id: text}; where the name ends in .tsv, the rows of a GLUE submission. Those of MNLI's mismatched file are in a second file: MNLI-mm.tsv for --predictions MNLI-m.tsv, dev-mm.jsonl for dev.jsonl. Labels are numbers where the model answers with one number. squad2 also prints which --null-threshold would be best for each metric on that file. Without --task: masks are drawn once and for all: two models see the same. Accuracy is the share of masked tokens that are found, "
-     "perplexity is exp of their mean loss, the MLM loss. --drop random:K draws by --seed, as in training: the same entries. "
+     "perplexity is exp of their mean loss, the MLM loss. --drop random:K draws by --seed, as in training: the same entries, for the same DATA or --max-length. "
      "Next sentences (NSP) are judged where DATA has pairs and the model a head for them, unless the run had --objective mlm. "
      "JSON: loss is the sum of mlm and nsp; nsp is null where it is not judged.",
      O(DATA) | O(MLM_PROBABILITY) | O(WHOLE_WORD) | O(MASK) | O(RUN_TRANSFORM) | O(DROP) | O(SEED) | O(RUN_DTYPE) | O(DEVICE) | O(THREADS) | O(JSON) | O(TASK) |

@@ -124,7 +124,7 @@ const struct option_row option_rows[OPTION_COUNT] = {
     [OPTION_MLM_PROBABILITY] = {"mlm-probability", 0, "P", "Share of the tokens that are masked (default 0.15)", GROUP_TEXT, VALUE_REAL, AT(mlm_probability), .given = AT(mlm_probability_given)},
     [OPTION_WHOLE_WORD] = {"whole-word", 0, 0, "Mask all pieces of a word or none, as Google's create_pretraining_data does with --do_whole_word_mask", GROUP_TEXT, VALUE_FLAG, AT(whole_word)},
     [OPTION_MORE_POSITIONS] = {"positions", 0, "N", "Extend the model to N positions", GROUP_TEXT, VALUE_COUNT, AT(positions)},
-    [OPTION_DROP]       = {"drop", 0, "WHAT", "Take entries out of the mask: diagonal, or random:K of each layer and head", GROUP_MASK, VALUE_TEXT, AT(drop)},
+    [OPTION_DROP]       = {"drop", 0, "WHAT", "Take entries out of the mask: diagonal, or random:K of each layer and head, of those that texts of --max-length tokens have (default: of the longest training sample; eval --task: of the model's limit)", GROUP_MASK, VALUE_TEXT, AT(drop)},
     [OPTION_REPEATS]    = {"repeats", 0, "N", "With --drop random:K: N runs, RUN-1 to RUN-N (finetune: RUN/repeat-1 to RUN/repeat-N), each with other entries", GROUP_MASK, VALUE_COUNT, AT(repeats)},
     [OPTION_PLOT_X]     = {"x", 0, "X", "step (default), tokens or time", GROUP_OUTPUT, VALUE_TEXT, AT(x)},
     [OPTION_PLOT_Y]     = {"y", 0, "Y", "Field of the log (default loss)", GROUP_OUTPUT, VALUE_TEXT, AT(y)},

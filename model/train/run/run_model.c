@@ -219,20 +219,26 @@ int run_model_limit(const struct run_options *o, const char *folder,
     return model_mask_limit(folder, c, ret, e);
 }
 
-static struct mask *load_mask(const struct run_options *o, const struct model_config *c,
-                              struct error *e)
+/* Tokens that a text has at most: as asked for, else in the data. */
+static uint32_t length_of(const struct run_options *o, const struct objective_data *d)
 {
+    return o->max_length ? o->max_length : d ? d->length : 0;
+}
+
+static struct mask *load_mask(const struct run_options *o, const struct objective_data *d,
+                              const struct model_config *c, struct error *e)
+{
+    const struct drop_draws draws = {o->seed, o->repeat, length_of(o, d)};
     bool changed;
     struct mask *m = o->mask    ? model_mask(o->mask, c, e)
                      : !c->mask ? model_mask_own(c, e)
                                 : model_mask_stored(o->model, c, &changed, e);
-    return m && o->drop ? mask_drop(m, o->drop, c, (struct drop_draws){o->seed, o->repeat}, e)
-                        : m;
+    return m && o->drop ? mask_drop(m, o->drop, c, draws, e) : m;
 }
 
 /* The model's own is copied where nothing is asked for. */
-static int write_mask(const struct run_options *o, const char *folder, struct model_config *c,
-                      struct error *e)
+static int write_mask(const struct run_options *o, const char *folder,
+                      const struct objective_data *d, struct model_config *c, struct error *e)
 {
     struct encoder_transform ignored;
     if (o->learn.kind != LEARN_NOTHING) {
@@ -243,7 +249,7 @@ static int write_mask(const struct run_options *o, const char *folder, struct mo
         return -1;
     if (!o->mask && !o->transform && !o->drop)
         return c->mask ? model_copy_file(o->model, folder, c->mask, e) : 0;
-    struct mask *m = load_mask(o, c, e);
+    struct mask *m = load_mask(o, d, c, e);
     if (!m)
         return -1;
     const char *own = o->mask ? NULL : c->mask_transform;
@@ -253,13 +259,14 @@ static int write_mask(const struct run_options *o, const char *folder, struct mo
 }
 
 /* The folder keeps the lengths that lengths_text() and lengths_window() had with the options. */
-static int write_all(const struct run_options *o, const char *folder, struct model_config *c,
-                     struct weights *w, struct error *e)
+static int write_all(const struct run_options *o, const char *folder,
+                     const struct objective_data *d, struct model_config *c, struct weights *w,
+                     struct error *e)
 {
     const bool windows = run_reads_windows(o);
     const uint32_t texts = o->max_length && !windows ? o->max_length : o->positions;
     weights_initialise(w, c, c->initializer_range, o->seed);
-    if (resize(o, c, w, e) < 0 || write_mask(o, folder, c, e) < 0 ||
+    if (resize(o, c, w, e) < 0 || write_mask(o, folder, d, c, e) < 0 ||
         model_copy_rest(o->model, folder, texts, e) < 0)
         return -1;
     if (windows)
@@ -301,7 +308,7 @@ int run_model_write(const struct run_options *o, const char *folder,
         say_new(&w, text_get(&why), say);
     text_finish(&why);
     if (r == 0)
-        r = write_all(o, folder, &c, &w, e);
+        r = write_all(o, folder, d, &c, &w, e);
     weights_finish(&w);
     config_finish(&c);
     return r;

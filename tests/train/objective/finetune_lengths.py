@@ -69,18 +69,23 @@ def limits_of_folders(toy):
 
 
 def short_masks(toy):
-    """A stored mask that is shorter than the positions limits texts in training, too, and stays as short."""
+    """A stored mask that is shorter than the positions limits texts in training, too, and stays as short. Random entries are of the part
+    that texts use."""
     folder = toy.work / "short"
     shutil.copytree(toy.work / "trained", folder)
-    write_mask(folder / "mask.npy", 6)
     configure(folder / "config.json", maskc={"mask": "mask.npy"})
-    command = [x if x != "trained" else "short" for x in arguments("text", "run", "--steps", 1, "--drop", "diagonal")]
-    toy.ok(*command)
-    assert "texts are cut to 6 tokens" in same_figures(toy, "text", "run")
-    n, masks = read_mask(toy.work / "run/mask.npy")
-    assert n == 6 and all(mask == {(i, j) for i in range(6) for j in range(6) if i != j} for mask in masks), masks
-    toy.remove("run")
-    toy.refused("--max-length 7: the model's mask has 6 tokens", *command, "--max-length", 7)
+    command = [x if x != "trained" else "short" for x in arguments("text", "run", "--steps", 1)]
+    for n, options in ((6, ("--drop", "diagonal")), (20, ("--drop", "random:8", "--max-length", 6))):
+        write_mask(folder / "mask.npy", n)
+        toy.ok(*command, *options)
+        assert "texts are cut to 6 tokens" in same_figures(toy, "text", "run")
+        length, masks = read_mask(toy.work / "run/mask.npy")
+        assert length == n and len(masks) == (1 if n == 6 else 2)
+        for mask in masks:
+            gone = {(i, j) for i in range(n) for j in range(n)} - mask
+            assert gone == {(k, k) for k in range(n)} if n == 6 else len(gone) == 8 and max(map(max, gone)) < 6, gone
+        toy.remove("run")
+    toy.refused("--max-length 21: the model's mask has 20 tokens", *command, "--max-length", 21)
     toy.remove("short")
 
 

@@ -252,6 +252,7 @@ def refuses_options_of_eval(toy):
         toy.refused(f"{option[0]}: with --task alone", *plain, *option)
     for option in (("--mlm-probability", 0.3), ("--whole-word",)):
         toy.refused(f"{option[0]}: without --task alone", *task, *option)
+    toy.refused("at most half of the 1024 entries that a head has for texts of 32 tokens", *plain, "--drop", "random:600")
     for command in (plain, task):
         toy.refused("--seed: with --drop random:K alone", *command, "--seed", 4)
     toy.refused("--regression: trained does not answer with a number", *task, "--regression")

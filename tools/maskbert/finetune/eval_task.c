@@ -35,12 +35,13 @@ static int make_request(const struct options *o, struct assess_request *ret, str
 {
     if (!o->data)
         return error_set(e, ERROR_INPUT, "eval: --data FOLDER is expected");
-    *ret = (struct assess_request){.model = o->argument,
-                                   .data = o->data,
-                                   .regression = o->regression,
-                                   .null_threshold = o->null_threshold,
-                                   .texts = {.max_length = o->max_length, .overlap = o->stride},
-                                   .engine = {.drop = o->drop, .drop_seed = o->seed}};
+    *ret = (struct assess_request){
+        .model = o->argument,
+        .data = o->data,
+        .regression = o->regression,
+        .null_threshold = o->null_threshold,
+        .texts = {.max_length = o->max_length, .overlap = o->stride},
+        .engine = {.drop = o->drop, .drop_seed = o->seed, .drop_length = o->max_length}};
     if (tune_task(o, &ret->task, e) < 0)
         return -1;
     if (o->nbest && ret->task->format != TASK_ANSWERS)

@@ -27,6 +27,7 @@ static int load_engine(const struct options *o, struct held_out *h, struct error
                                      .transform = o->transform,
                                      .drop = o->drop,
                                      .drop_seed = o->seed,
+                                     .drop_length = h->data->length,
                                      .threads = o->threads,
                                      .device = o->device,
                                      .parts = h->trainer.objective->parts,
