@@ -144,6 +144,27 @@ class InterfaceTest(Functions):
         with mock.patch("maskc.transformers_functions.CHANGED", {"causal_mask_function"}):
             self.refused("a mask function of its own", self.create, "causal")
 
+    def test_direction_of_windows(self):
+        """from_transformers() states what a model asks for, or refuses the configuration."""
+        from transformers import AutoConfig, modeling_utils  # noqa: F401: which registers maskc
+        few = {"sliding_window": 7, "num_hidden_layers": 2}
+        full, both = {"layer_types": ["full_attention"] * 2}, {"use_bidirectional_attention": True}
+        for kind, more, wanted in (("mistral", full, "causal & window(6)"), ("mistral", {"is_causal": False}, "window(7)"),
+                                   ("openai_privacy_filter", {}, "window(7)"), ("gemma3_text", {}, "causal & window(6)"),
+                                   ("gemma3_text", both | {"layer_types": ["sliding_attention", "full_attention"]}, "layers 2\nlayer 0: window(3)\nlayer 1: dense\n"),
+                                   ("gemma2", both, None), ("mistral", {"per_layer_config": {1: {"sliding_window": 5}}}, None), ("t5_gemma_module", {}, None)):
+            try:
+                config = AutoConfig.for_model(kind, **few, **more)
+            except ValueError:  # an older transformers
+                continue
+            if wanted is None:
+                self.refused("use attn_implementation='maskc'", maskc.from_transformers, config)
+                continue
+            self.assertEqual(maskc.from_transformers(config), wanted, kind)
+            if kind == "mistral":
+                config._attn_implementation = "maskc"
+                self.assertEqual(self.create("sliding_window_causal", config).text, wanted)
+
     def test_caches(self):
         import torch
         from maskc.transformers_interface import mask_interface

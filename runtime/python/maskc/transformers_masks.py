@@ -7,6 +7,14 @@ from .runs import from_blocks
 
 MOST_BITS = 1 << 24  # of an array
 
+# model_type of families with sliding windows. Their models ask transformers.masking_utils for these masks and no others.
+ENCODERS = {"modernbert", "embedding_gemma2_text", "openai_privacy_filter", "ultrabert"}
+ALIKE = {"ministral3", "mistral", "mixtral", "openai_privacy_filter", "phi3", "phimoe", "qwen3_moe", "starcoder2"}  # layer_types is not read
+DECODERS = (ALIKE - ENCODERS) | {
+    "afmoe", "cohere2", "cohere2_moe", "cwm", "dots1", "exaone4", "exaone_moe", "gemma2", "gemma3_text", "gpt_oss", "granite_swa",
+    "granitemoe_swa", "mellum", "ministral", "modernbert-decoder", "olmo3", "qwen2", "qwen2_moe", "qwen3", "smollm3", "vaultgemma"}
+INSTEAD = "use attn_implementation='maskc', by which the model itself states it, or give the mask as text"
+
 
 def layer_lines(texts):
     """In the mask language, a line for each layer; one expression where all are alike."""
@@ -53,15 +61,48 @@ def big_bird(config, n, global_tokens, seed):
     return bits.repeat(size, -1).repeat(size, -2)
 
 
+def varies(config):
+    """True if the configuration has a window for each layer, and none for the model."""
+    return "sliding_window" in (getattr(config, "per_layer_attributes", None) or ())
+
+
+def check_windows(config):
+    """Refuses configurations that do not state the model's mask."""
+    kind = config.model_type
+    if kind not in ENCODERS | DECODERS:
+        raise Error(2, f"from_transformers: the masks of {kind} are not known: {INSTEAD}")
+    if varies(config):
+        raise Error(2, f"from_transformers: windows that per_layer_config states are not supported: {INSTEAD}")
+    if getattr(config, "use_bidirectional_attention", None) and kind == "gemma2":
+        raise Error(2, f"from_transformers: use_bidirectional_attention of gemma2 differs by attention implementation: {INSTEAD}")
+    if getattr(config, "is_causal", True) is False and kind in DECODERS and version() < 5:
+        raise Error(2, f"from_transformers: is_causal=False before transformers 5 is not supported: {INSTEAD}")
+
+
+def version():
+    import transformers
+    return int(transformers.__version__.split(".", 1)[0])
+
+
+def layer_masks(config):
+    """{a layer's type: its mask}, as transformers.masking_utils makes it. Windows without a direction include their edge."""
+    window = config.sliding_window
+    if config.model_type in ENCODERS or not getattr(config, "is_causal", True):
+        return {"sliding_attention": f"window({window})", "full_attention": "dense"}
+    if config.model_type == "gemma3_text" and config.use_bidirectional_attention:
+        return {"sliding_attention": f"window({window - 1})", "full_attention": "dense"}
+    return {"sliding_attention": f"causal & window({window - 1})", "full_attention": "causal"}
+
+
 def windowed(config, n, global_tokens, seed):
-    """Layers of sliding windows, of encoders on both sides, else backwards."""
-    window, encoder = config.sliding_window, config.model_type in ("modernbert", "eurobert")
-    local = f"window({window})" if encoder else f"causal & window({window - 1})"
-    types = getattr(config, "layer_types", None) or ["sliding_attention"] * config.num_hidden_layers
-    known = {"sliding_attention": local, "full_attention": "dense" if encoder else "causal"}
+    """Layers of sliding windows: of encoders on both sides, else backwards."""
+    check_windows(config)
+    types = None if config.model_type in ALIKE else getattr(config, "layer_types", None)
+    known = layer_masks(config)
+    types = types or ["sliding_attention"] * config.num_hidden_layers
     for name in types:
         if name not in known:
-            raise Error(2, f"from_transformers: layers of type {name} are not known")
+            raise Error(2, f"from_transformers: layers of type {name} are not known: {INSTEAD}")
     return layer_lines([known[name] for name in types])
 
 
@@ -71,14 +112,14 @@ def from_transformers(config, n: "int | None" = None, global_tokens=(), seed: in
 
     Longformer: its windows; global_tokens are made global where given. BigBird: its structure at length n
     (max_position_embeddings where None) with random blocks drawn from the seed; transformers draws its own, and in
-    evaluation counts some keys several times, which no mask does. ModernBERT and models with sliding windows: local and
-    global layers.
+    evaluation counts some keys several times, which no mask does. ModernBERT and other families with sliding windows whose
+    masks are known: local and global layers. Other models are refused.
     """
     kind = getattr(config, "model_type", None)
     if kind == "longformer":
         return longformer(config, n, global_tokens, seed)
     if kind == "big_bird":
         return big_bird(config, n, global_tokens, seed)
-    if getattr(config, "sliding_window", None):
+    if varies(config) or getattr(config, "sliding_window", None):
         return windowed(config, n, global_tokens, seed)
     raise Error(2, f"from_transformers: {kind or type(config).__name__} states no mask; Longformer, BigBird, ModernBERT and models with a sliding window do")
