@@ -129,6 +129,8 @@ class InterfaceTest(Functions):
 
     def test_refusals(self):
         import torch
+        from maskc.transformers_hooks import refusing_cross_padding
+        from maskc.transformers_interface import Mask
         def odd(b, h, i, j):
             return (i - j) % 2 == 1
         blocks = torch.full((2, 24), -1)
@@ -141,6 +143,11 @@ class InterfaceTest(Functions):
                      attention_mask=torch.arange(24)[None].expand(2, -1) < 20)
         self.refused("cross-attention", self.create, "bidirectional", encoder_hidden_states=torch.zeros(2, 9, 64))
         self.assertEqual(self.create("bidirectional", encoder_hidden_states=torch.zeros(2, 24, 64)).text, "dense")
+        hooked = refusing_cross_padding(lambda config, input_embeds, attention_mask, encoder_hidden_states=None: attention_mask)  # of an older release
+        padded = Mask("dense", torch.tensor([20, 24]), None, 64)
+        self.assertIs(hooked(config=None, input_embeds=blocks, attention_mask=padded), padded)
+        for crossed in ({"args": (None, blocks, padded, blocks)}, {"config": None, "input_embeds": blocks, "attention_mask": padded, "encoder_hidden_states": blocks}):
+            self.refused("cross-attention with padding", hooked, *crossed.pop("args", ()), **crossed)
         with mock.patch("maskc.transformers_functions.CHANGED", {"causal_mask_function"}):
             self.refused("a mask function of its own", self.create, "causal")
 

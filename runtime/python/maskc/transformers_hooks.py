@@ -2,6 +2,7 @@
 """Functions of transformers that maskc extends: models receive the mask of their configuration, and padding of cross-attention is
 refused."""
 import functools
+import inspect
 import sys
 
 from ._library import Error
@@ -66,13 +67,15 @@ def hook_models(base):
 
 
 def refusing_cross_padding(create):
-    """A function of masking_utils. Padding of keys alone is not a mask of sequences: queries would lose their outputs."""
+    """A function of masking_utils. Padding of keys alone is not a mask of sequences: queries would lose their outputs. The names of
+    parameters differ by release (inputs_embeds was input_embeds)."""
+    names = list(inspect.signature(create).parameters)
+    place = names.index("encoder_hidden_states") if "encoder_hidden_states" in names else len(names)
+
     @functools.wraps(create)
-    def created(config, inputs_embeds, *arguments, encoder_hidden_states=None, **named):
-        if encoder_hidden_states is not None:
-            named["encoder_hidden_states"] = encoder_hidden_states
-        mask = create(config, inputs_embeds, *arguments, **named)
-        crossed = encoder_hidden_states if encoder_hidden_states is not None else arguments[1] if len(arguments) > 1 else None
+    def created(*arguments, **named):
+        mask = create(*arguments, **named)
+        crossed = named.get("encoder_hidden_states", arguments[place] if len(arguments) > place else None)
         if isinstance(mask, Mask) and crossed is not None and (mask.lengths is not None or mask.starts is not None):
             raise Error(3, PREFIX + "cross-attention with padding is not supported yet")
         return mask
