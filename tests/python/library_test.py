@@ -83,6 +83,14 @@ class KernelTest(Case):
         for text, path in zip(sum(texts, []), sum(paths, [])):
             self.assertEqual(pathlib.Path(path).read_text(encoding="utf-8"), text)
 
+    def test_texts_after_a_fork_and_a_cleaner(self):
+        program = ("import os, shutil, sys\nfrom maskc.masks import mask_file as made\nfirst = made('dense\\n')\nif not os.fork():\n"
+                   "    assert os.path.isfile(made('dense\\n')) and made('dense\\n') != first\n    sys.exit()\n"
+                   "os.wait()\nassert os.path.isfile(first)\nos.unlink(first)\nassert made('dense\\n') == first and os.path.isfile(first)\n"
+                   "shutil.rmtree(os.path.dirname(first))\nassert os.path.isfile(made('dense\\n'))\nprint(made('dense\\n'))\n")
+        done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False)
+        self.assertEqual((done.returncode, done.stderr, os.path.exists(os.path.dirname(done.stdout))), (0, "", False))
+
     def test_plans_without_compiling(self):
         self.assertIn("mask 0", maskc.plan("window(3)", n=64, heads=2))
         self.assertIn("machine", maskc.plan("window(3)", n=64, heads=2, json_=True))

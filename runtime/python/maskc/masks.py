@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Masks that compile() and apply() accept: text for the library, an array of bytes [L, H, n, n], or Runs."""
+import atexit
 import os
+import shutil
 import tempfile
 import threading
 
@@ -10,7 +12,8 @@ from .hooks import is_torch
 from .runs import MOST_ARRAY, Runs, from_array, from_sparse
 
 LOCK = threading.Lock()
-FILES = {}  # texts of several lines, by where they were written; the folder lives as long as the process
+FILES = {}  # texts of several lines: where they were written, in FOLDER
+FOLDER = 0, ""  # (the process, its folder), which live equally long
 
 MOST_DENSE = 1 << 33  # bytes of an array
 BATCH_HINT = "The sequences of a batch share the mask; lengths= (padding) or offsets= (a packed batch) tell them apart"
@@ -69,17 +72,31 @@ def order_array(order):
     return numpy.ascontiguousarray(array, dtype=numpy.uint32)
 
 
+def remove_folder(process, path):
+    """At exit. A forked child leaves its parent's folder."""
+    if os.getpid() == process:
+        shutil.rmtree(path, ignore_errors=True)
+
+
+def own_folder():
+    """The folder of this process. Forked children make one of their own; so does a process whose folder was removed."""
+    global FOLDER  # pylint: disable=global-statement
+    if FOLDER[0] != os.getpid() or not os.path.isdir(FOLDER[1]):
+        FOLDER = os.getpid(), tempfile.mkdtemp(prefix="maskc-")
+        FILES.clear()
+        atexit.register(remove_folder, *FOLDER)
+    return FOLDER[1]
+
+
 def mask_file(text):
-    """Several lines of the mask language are a file to the library."""
+    """Several lines of the mask language are a file to the library. It is written again if it was removed."""
     with LOCK:
-        if text not in FILES:
-            if not FILES:
-                FILES[""] = tempfile.TemporaryDirectory(prefix="maskc-")
-            path = os.path.join(FILES[""].name, f"{len(FILES)}.mask")
+        folder = own_folder()
+        path = FILES.setdefault(text, os.path.join(folder, f"{len(FILES)}.mask"))
+        if not os.path.exists(path):
             with open(path, "w", encoding="utf-8") as f:
                 f.write(text)
-            FILES[text] = path
-        return FILES[text]
+        return path
 
 
 def dense_array(mask):
