@@ -3,10 +3,11 @@
 """Mask functions of transformers with attn_implementation="maskc": exact for every sequence of a batch, also under torch.compile, or
 refused in one line. Layers that compute attention themselves are refused too."""
 import copy
+import unittest
 import warnings
 from unittest import mock
 
-from common import Transformers5, cmocka_count, error, needs_transformers
+from common import Transformers5, cmocka_count, error, has, needs_transformers
 import maskc
 from maskc.kernel import read_mask
 
@@ -217,6 +218,17 @@ class LayersTest(Functions):
                     lambda: torch.where(made, scores, scores), lambda: scores.masked_fill(made, 0), lambda: bool(made), lambda: made == 0, lambda: ~made):
             self.refused("compute attention themselves", use)
         self.assertEqual(copy.deepcopy(made).text, "dense")
+        self.assertFalse(hasattr(made, "shape"))
+
+    @unittest.skipUnless(has("accelerate"), "this Python has no accelerate")
+    def test_mask_is_moved(self):
+        """As accelerate moves the arguments of a layer whose weights are elsewhere."""
+        import torch
+        from accelerate.utils import send_to_device
+        from maskc.transformers_interface import Mask
+        given = {"attention_mask": Mask("causal", torch.ones(2, dtype=torch.int32), None, 64, torch.zeros(3, dtype=torch.int32))}
+        moved = send_to_device(given, "meta", non_blocking=True)["attention_mask"]
+        self.assertEqual((moved.text, moved.lengths.device.type, moved.starts, moved.longest, moved.offsets.shape), ("causal", "meta", None, 64, (3,)))
 
 
 class AppliedTest(Functions):

@@ -12,6 +12,10 @@ TENSOR_USES = ("add", "radd", "sub", "rsub", "mul", "rmul", "truediv", "and", "r
                "getitem", "setitem", "len", "iter", "bool", "float", "int")
 
 
+class NoTensor(Error, AttributeError):
+    """A Mask was used as a tensor. hasattr() of such a name is False."""
+
+
 @dataclasses.dataclass(eq=False)
 class Mask:
     """The mask as text, and where the sequences are. Layers that use it as a tensor are refused: they compute attention themselves."""
@@ -22,7 +26,14 @@ class Mask:
     offsets: "torch.Tensor | None" = None  # int32 [documents + 1]: packed sequences, of the tokens of all rows
 
     def refuse(self, *arguments, **named):
-        raise Error(3, f"{PREFIX}the layers of this model compute attention themselves and ignore the implementation: use 'eager'")
+        raise NoTensor(3, f"{PREFIX}the layers of this model compute attention themselves and ignore the implementation: use 'eager'")
+
+    def to(self, device, non_blocking=False):
+        """The same on a device, as accelerate moves arguments of layers."""
+        if not isinstance(device, (str, int, torch.device)):
+            self.refuse()
+        moved = {name: getattr(self, name).to(device, non_blocking=non_blocking) for name in ("lengths", "starts", "offsets") if getattr(self, name) is not None}
+        return dataclasses.replace(self, **moved)
 
     def __getattr__(self, name):
         if name.startswith("__"):  # of copy and pickle
