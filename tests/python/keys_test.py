@@ -198,6 +198,16 @@ class ArgumentsTest(Case):
                 self.assertTrue(torch.equal(out, theirs))
                 self.assertLess(error(torch.autograd.grad(out.square().sum(), table)[0], wanted), 1e-6)
 
+    def test_an_order_that_was_read_in_inference_mode(self):
+        import torch
+        q, order = self.tensors()[0].requires_grad_(), list(range(23, -1, -1))
+        with torch.inference_mode():
+            kernel = maskc.compile("causal", n=24, heads=2, head_dim=16, order=order)
+            maskc.attention(q, q, q, kernel)
+        theirs = maskc.attention(q, q, q, maskc.compile("causal", n=24, heads=2, head_dim=16, order=order))
+        grads = (torch.autograd.grad(out.square().sum(), q)[0] for out in (maskc.attention(q, q, q, kernel), theirs))
+        self.assertTrue(torch.equal(*grads))
+
     def test_tensors_that_are_refused(self):
         import torch
         q, k, v = self.tensors()

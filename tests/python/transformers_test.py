@@ -140,7 +140,9 @@ class RegistrationTest(Case):
         """Here maskc came first."""
         from transformers.modeling_utils import AttentionInterface
         self.assertIn("maskc", AttentionInterface._global_mapping)
-        self.registered("from transformers.modeling_utils import AttentionInterface as A\nimport maskc\nprint('maskc' in A._global_mapping)")
+        self.registered("import torch\nfrom torch._subclasses import FakeTensorMode\nfrom transformers.modeling_utils import AttentionInterface as A\n"
+                        "with FakeTensorMode(), torch.inference_mode(), torch.device('meta'): import maskc\n"  # tensors without memory
+                        "from maskc.transformers_functions import CHANGED\nprint('maskc' in A._global_mapping and not CHANGED)")
 
     def test_import_takes_neither_torch_nor_transformers(self):
         self.registered("import maskc, sys\nprint(not {'torch', 'transformers', 'numpy'} & set(sys.modules))")

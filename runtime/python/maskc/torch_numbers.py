@@ -5,12 +5,14 @@ A number is a hash of the kernel file, the device and a count of equal kernels. 
 from another process names the same kernel file here, or no kernel. A program that is traced again in another process has the
 same numbers, and finds its compiled code in torch's caches.
 """
+import contextlib
 import ctypes
 import hashlib
 import threading
 import weakref
 
 import torch
+from torch._subclasses.fake_tensor import unset_fake_temporarily
 
 from . import _library as library
 from ._library import Error
@@ -21,6 +23,14 @@ LOCK = threading.Lock()
 EQUAL = {}    # hash of a kernel file and a device: the kernels that have had it
 BY_NUMBER = weakref.WeakValueDictionary()
 RETAINED = {}  # number: a kernel that compiled code or a CUDA graph names
+
+
+@contextlib.contextmanager
+def apart():
+    """Tensors that are made here have memory, on the CPU if no device is named, and serve a backward pass: modes of the caller, such as
+    torch.device("meta"), fake tensors and torch.inference_mode(), are suspended."""
+    with unset_fake_temporarily(), torch.inference_mode(False), torch.device("cpu"):
+        yield
 
 
 def load():
@@ -58,8 +68,9 @@ def number(kernel):
             kernel.freed_by(LIB.maskc_torch_forget, op)
             kernel.torch_dtype, kernel._name, BY_NUMBER[op] = DTYPES[kernel.dtype], str(op), kernel
             if kernel.ordered:
-                order = torch.from_numpy(kernel.order)
-                kernel._order = order.to(kernel.device), order.argsort().to(kernel.device)
+                with apart():
+                    order = torch.from_numpy(kernel.order)
+                    kernel._order = order.to(kernel.device), order.argsort().to(kernel.device)
             kernel._op = op
     return kernel._op
 
