@@ -13,6 +13,7 @@ import shlex
 import subprocess
 import sys
 import tempfile
+import types
 import unittest
 import unittest.mock
 
@@ -69,6 +70,12 @@ class KernelTest(Case):
             self.refused("w.mkb", maskc.load, path)
         self.assertEqual(pickle.loads(pickle.dumps(self.kernel)).info, self.kernel.info)
         self.assertIs(copy.deepcopy(self.kernel), self.kernel)
+
+    def test_a_kernel_while_another_thread_imports_the_operator(self):
+        """It is left to the import, whose modules do not have all their names yet."""
+        half = {name: types.ModuleType(name) for name in ("maskc.torch_op", "maskc.torch_numbers")}
+        with unittest.mock.patch.dict(sys.modules, half):
+            self.assertIn(pickle.loads(pickle.dumps(self.kernel)), maskc.kernel.ALIVE)
 
     def test_texts_of_several_threads(self):
         """Each text has a file of its own."""

@@ -8,6 +8,7 @@ import pathlib
 import subprocess
 import tempfile
 import sys
+import threading
 import time
 import weakref
 from ctypes import byref, c_void_p
@@ -21,7 +22,7 @@ from .runs import Runs
 DTYPES = ("f32", "bf16", "f16")  # by their number in enum maskc_dtype
 SOFTS = {None: 0, "add": 1, "scale": 2}
 ALIGNS = {None: 0, "start": 0, "end": 1}
-ALIVE = weakref.WeakSet()  # what the torch operator has no number for yet
+ALIVE, ALIVE_LOCK = weakref.WeakSet(), threading.Lock()  # kernels that the torch operator has no number for yet
 
 
 def default_scale(head_dim):
@@ -61,10 +62,17 @@ class Kernel:
         self.ordered = bool(library.LIB.maskc_kernel_order(handle))
         if self.device == "cuda":
             self.device = f"cuda:{i.ordinal}"
-        if "maskc.torch_op" in sys.modules:
-            sys.modules["maskc.torch_op"].number(self)
-        else:
+        self.give_number()
+
+    def give_number(self):
+        """The operator's number, now or by the module of the numbers when its import, which may be under way in another thread, ends."""
+        with ALIVE_LOCK:
             ALIVE.add(self)
+        number = getattr(sys.modules.get("maskc.torch_numbers"), "number", None)
+        if number:
+            number(self)
+            with ALIVE_LOCK:
+                ALIVE.discard(self)
 
     def freed_by(self, free, what):
         """Makes free(what) the end of the native kernel, with this object. At the interpreter's exit nothing is freed."""

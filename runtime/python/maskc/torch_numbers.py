@@ -16,7 +16,7 @@ from torch._subclasses.fake_tensor import unset_fake_temporarily
 
 from . import _library as library
 from ._library import Error
-from .kernel import ALIVE
+from .kernel import ALIVE, ALIVE_LOCK
 
 DTYPES = {"f32": torch.float32, "bf16": torch.bfloat16, "f16": torch.float16}
 LOCK = threading.Lock()
@@ -89,5 +89,12 @@ def traced(name):
     return int(name)
 
 
-for made_before in list(ALIVE):  # a traced attention() must find the number there
-    number(made_before)
+def number_all():
+    """Numbers of kernels that were made before: a traced attention() must find them there."""
+    with ALIVE_LOCK:
+        kernels = list(ALIVE)
+    for kernel in kernels:
+        number(kernel)
+
+
+number_all()
