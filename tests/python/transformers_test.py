@@ -163,6 +163,9 @@ class ApplyTest(Case):
         self.refused("layers", maskc.apply, ours, None, layers=[0])
         for wrong in (None, "dense", bits):
             self.refused("model:", maskc.apply, wrong, ours, kind=TypeError)
+        self.refused("model: DataParallel; a model of transformers is expected, as in maskc.apply(model, mask) (here model.module)",
+                     maskc.apply, torch.nn.DataParallel(ours, []), "dense", kind=TypeError)
+        self.refused("shares this model's configuration", type(ours)(ours.config), input_ids=ids)
 
     def test_attention_to_an_encoder_keeps_its_tokens(self):
         """A mask is of the tokens that attend to each other."""

@@ -9,6 +9,7 @@ from ._library import Error
 from .transformers_functions import PREFIX
 from .transformers_interface import Mask, kernel_length, mask_interface, require
 from .transformers_kernels import DTYPES, chosen_kernel
+from .transformers_stored import FromLayers
 
 NAME = "maskc"
 MISSING = object()
@@ -86,7 +87,11 @@ def override_of(module):
     override = getattr(module, "_maskc", MISSING)
     if override is not MISSING:
         return override
-    if isinstance(getattr(getattr(module, "config", None), "maskc", None), dict):
+    stored = getattr(getattr(module, "config", None), "maskc", None)
+    if isinstance(getattr(stored, "source", None), FromLayers):
+        raise Error(2, PREFIX + "maskc.apply gave a mask to another model, which shares this model's configuration: make each model with a "
+                       "copy.deepcopy of it (or call model.set_attn_implementation('maskc') for that mask)")
+    if isinstance(stored, dict):
         raise Error(2, PREFIX + "the model's configuration has a mask that this layer did not receive: call model.set_attn_implementation('maskc')")
     return None
 

@@ -32,8 +32,9 @@ def is_cross(name, module):
 
 def interface_modules(model):
     """Layers that ask transformers for their attention function, in order."""
-    if not hasattr(model, "named_modules"):
-        raise TypeError(f"model: {type(model).__name__}; a model of transformers is expected, as in maskc.apply(model, mask)")
+    if not hasattr(model, "named_modules") or not hasattr(model, "config"):
+        within = " (here model.module)" if hasattr(getattr(model, "module", None), "config") else ""
+        raise TypeError(f"model: {type(model).__name__}; a model of transformers is expected, as in maskc.apply(model, mask){within}")
     found = []
     for name, module in model.named_modules():
         names = getattr(getattr(type(module).forward, "__wrapped__", type(module).forward), "__code__", None)
