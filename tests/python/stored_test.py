@@ -15,6 +15,7 @@ import subprocess
 import sys
 import tempfile
 import warnings
+from unittest import mock
 
 from common import Transformers5, cmocka_count, needs_transformers
 import maskc
@@ -274,6 +275,14 @@ class SaveTest(Stored):
         long.write_text(" ".join(WORDS[5:] + WORDS[5:20]) + "\n", encoding="utf-8")
         maskbert("embed", place("short"), "--input", long, "--pooling", "none", "-o", place("v.npy"))
         self.assertEqual(numpy.load(place("v.npy")).shape, (1, 40, 64))
+
+    def test_upload(self):
+        """A configuration that is uploaded when it is saved brings its mask."""
+        config = applied(self.model(), "window(1)").config
+        with mock.patch("transformers.configuration_utils.hf_api"), mock.patch("transformers.utils.hub.hf_api") as api:
+            config.save_pretrained(str(place("uploaded")), push_to_hub=True, repo_id="a/b")
+        names = {operation.path_in_repo for operation in api().create_commit.call_args.kwargs["operations"]}
+        self.assertEqual(names, {"config.json", "mask.mask"})
 
     def test_layers_and_second_apply(self):
         import numpy

@@ -147,8 +147,8 @@ def read_key(values, model, named):
 # ---- the hook ----
 
 def hook_configurations(base):
-    """Configurations of transformers read and write the mask file. base: PreTrainedConfig."""
-    get_config_dict, save_pretrained = base.get_config_dict.__func__, base.save_pretrained
+    """Configurations of transformers read, write and upload the mask file. base: PreTrainedConfig."""
+    get_config_dict, save_pretrained, get_files_timestamps = base.get_config_dict.__func__, base.save_pretrained, base._get_files_timestamps
 
     @functools.wraps(get_config_dict)
     def get_with_mask(cls, pretrained_model_name_or_path, **named):
@@ -164,4 +164,12 @@ def hook_configurations(base):
             stored.write(os.fspath(save_directory), positions_of(self))
         return save_pretrained(self, save_directory, *arguments, **named)
 
-    base.get_config_dict, base.save_pretrained = classmethod(get_with_mask), save_with_mask
+    @functools.wraps(get_files_timestamps)
+    def times_without_mask(self, working_dir):
+        """save_pretrained() uploads the files that are newer than these; the mask file is written before."""
+        times, stored = get_files_timestamps(self, working_dir), self.__dict__.get(KEY)
+        if isinstance(stored, StoredMask):
+            times.pop(stored.get("mask"), None)
+        return times
+
+    base.get_config_dict, base.save_pretrained, base._get_files_timestamps = classmethod(get_with_mask), save_with_mask, times_without_mask
