@@ -194,6 +194,14 @@ class InterfaceTest(Functions):
         for name in ("head_mask", "softcap", "s_aux"):
             self.refused(name, attention_forward, torch.nn.Module(), t, t, t, None, **{name: torch.ones(2)})
 
+    def test_probabilities_that_layers_do_not_hand_on(self):
+        import torch
+        import transformers
+        config = transformers.SiglipVisionConfig(hidden_size=32, intermediate_size=32, num_hidden_layers=1, num_attention_heads=2, image_size=16, patch_size=8)
+        model, pixels = transformers.SiglipVisionModel._from_config(config, attn_implementation="maskc"), torch.zeros(1, 3, 16, 16)
+        self.refused("output_attentions", model, pixels, output_attentions=True)
+        self.assertEqual(model(pixels).last_hidden_state.shape, (1, 4, 32))
+
     def test_bidirectional_decoder(self):
         self.same(pair("Llama", **GROUPED, is_causal=False))
 

@@ -11,17 +11,28 @@ from .transformers_interface import Mask, kernel_length, mask_interface, require
 from .transformers_kernels import DTYPES, chosen_kernel
 from .transformers_stored import FromLayers
 
+try:
+    from transformers.utils.output_capturing import _active_collector as COLLECTOR
+except ImportError:
+    COLLECTOR = None
 NAME = "maskc"
 MISSING = object()
 REFUSED = ("softcap", "head_mask", "s_aux", "sinks", "indices", "block_indices", "cu_seq_lens_q", "cu_seq_lens_k", "cu_seqlens")  # they change the result
+
+
+def wants_probabilities(module, named):
+    """True if the caller wants output_attentions. Some layers do not hand the argument on; then the collector of transformers 5 has it."""
+    if named.get("output_attentions") or getattr(getattr(module, "config", None), "output_attentions", False):
+        return True
+    collected = None if COLLECTOR is None or torch.compiler.is_compiling() else COLLECTOR.get()
+    return any(name.endswith("attentions") for name in collected or ())
 
 
 def check_named(module, named):
     for name in REFUSED:
         if named.get(name) is not None:
             raise Error(2, f"{PREFIX}{name} is not supported")
-    config = getattr(module, "config", None)
-    if named.get("output_attentions") or getattr(config, "output_attentions", False):
+    if wants_probabilities(module, named):
         raise Error(2, PREFIX + "output_attentions is not supported, as probabilities are never stored: use 'eager'")
 
 
