@@ -3,7 +3,9 @@
 """Do transformers' families with attn_implementation="maskc" compute what their own eager attention does, padded on either side,
 forward and every gradient? Is what cannot be done refused by name, and does apply() change the mask and nothing else?"""
 import copy
+import functools
 import pathlib
+import pickle
 import subprocess
 import sys
 import tempfile
@@ -272,7 +274,15 @@ class LayersTest(Case):
         model = transformers.MPNetModel(transformers.MPNetConfig(**COMMON), add_pooling_layer=False)
         torch.nn.init.normal_(model.encoder.relative_attention_bias.weight)  # a bias that shows
         ours = self.judge(model, "window(3)|global(0)", self.window())
-        self.assertIsNot(ours.encoder.layer[0].attention.attn.forward.args[0], model.encoder.layer[0].attention.attn)
+        layer = ours.encoder.layer[0].attention.attn
+        for copied in (layer._replicate_for_data_parallel(), copy.deepcopy(layer), pickle.loads(pickle.dumps(layer))):
+            self.assertIs(copied.forward.__self__, copied)  # with weights of its own
+            self.assertIs(copied.forward.__func__, layer.forward.__func__)
+        layer._old_forward, layer.forward = layer.forward, functools.partial(layer.forward)  # as accelerate's hooks do
+        maskc.apply(ours, None)
+        self.assertIs(layer._old_forward.__func__, type(model.encoder.layer[0].attention.attn).forward)
+        del layer._old_forward
+        self.refused("encoder.layer.0.attention.attn has another forward", maskc.apply, ours, "dense")
 
     def test_big_bird(self):
         import torch

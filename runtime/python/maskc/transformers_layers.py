@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """apply() for models whose layers take no attention implementation: their attention layers' forward, with ours within."""
 import functools
+import types
 import weakref
 
 import torch
@@ -65,6 +66,7 @@ def big_bird(module, hidden_states, attention_mask=None, **named):
     return attend(module, module.query, module.key, module.value, hidden_states, attention_mask, None, named), None
 
 
+BOUND = ("forward", "_old_forward")  # attributes by which hooks of accelerate hold a layer's forward
 FORWARDS = {"MPNetSelfAttention": mpnet, "BigBirdSelfAttention": big_bird}
 REFUSED = {"LongformerSelfAttention": "the rows of its global tokens have projections of their own, which no mask says; "
                                       "from_transformers(config) gives its windows for a model of another kind"}
@@ -89,17 +91,46 @@ def leave_own_sparsity(model, layers):
 def attention_modules(model, layers):
     """Such layers, in order."""
     leave_own_sparsity(model, layers)
-    return [(name, module) for name, module in model.named_modules()
-            if type(module).__name__ in FORWARDS and not is_cross(name, module)]
+    found = [(name, module) for name, module in model.named_modules() if type(module).__name__ in FORWARDS and not is_cross(name, module)]
+    for name, module in found:
+        if "forward" in vars(module) and not any(isinstance(vars(module).get(kept), types.MethodType) for kept in BOUND):
+            raise Error(3, f"maskc.apply: {name} has another forward than its class: apply the mask before that is set")
+    return found
+
+
+@functools.cache
+def ours(kind):
+    """The layer's class with our forward. It has the class's name; a pickle holds the class itself."""
+    return type(kind.__name__, (kind,), {"forward": FORWARDS[kind.__name__], "__reduce_ex__": reduce_ours, "__module__": __name__})
+
+
+def reduce_ours(module, protocol):
+    return new_ours, (type(module).__base__,), vars(module)
+
+
+def new_ours(kind):
+    return ours(kind).__new__(ours(kind))
+
+
+def is_ours(module):
+    return type(module).__module__ == __name__
+
+
+def change_class(module, kind):
+    """Copies of the module's variables, as DataParallel makes them, then run on their own weights. Hooks of accelerate hold a bound forward."""
+    module.__class__ = kind
+    for name in BOUND:
+        if isinstance(vars(module).get(name), types.MethodType):
+            vars(module)[name] = types.MethodType(kind.forward, module)
 
 
 def patch(module):
-    """A partial function, so that the model can still be copied and pickled."""
-    module.forward = functools.partial(FORWARDS[type(module).__name__], module)
+    """The layer attends through its mask from now on."""
+    if not is_ours(module):
+        change_class(module, ours(type(module)))
 
 
 def unpatch(module):
     """The layer's own forward again."""
-    forward = vars(module).get("forward")
-    if isinstance(forward, functools.partial) and forward.func in FORWARDS.values():
-        del module.forward
+    if is_ours(module):
+        change_class(module, type(module).__base__)
