@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Do runtime/python/examples run: faster_model.py, which draws what it says, mesh.py, whose ways agree, and onnx_attention.py, whose operator refuses what is wrong? Does the
+"""Do runtime/python/examples run: faster_model.py, which draws what it says, mesh.py, whose ways agree, and onnx_attention.py and jax_attention.py, whose operators refuse what is wrong? Does the
 line of masks/README.md export a checkpoint of SparseBERT?"""
 import os
 import pathlib
@@ -61,6 +61,26 @@ class ExportTest(Case):
             done = subprocess.run([sys.executable, "-c", line], cwd=folder, capture_output=True, text=True, check=False)
             self.assertEqual(done.returncode, 0, done.stderr)
             self.assertTrue((numpy.load(pathlib.Path(folder, "alphas.npy")) == alphas.half().float().numpy()).all())
+
+
+@cpu_only("the example runs on the CPU")
+@unittest.skipUnless(has("numpy") and has("jax"), "this Python has no jax or no numpy")
+class JaxTest(Case):
+    def test_runs_and_refuses_wrong_buffers(self):
+        """XLA's buffers have no bounds: types and shapes that the kernel was not compiled for are refused."""
+        import numpy
+        sys.path.insert(0, str(EXAMPLES))
+        import jax_attention
+        self.assertEqual(jax_attention.main(), 0)
+        kernel = maskc.compile("window(8)", n=64, heads=4, head_dim=16, kv_heads=2)
+        good = {"q": numpy.ones((2, 48, 4, 16), "f4"), "k": numpy.ones((2, 48, 2, 16), "f4"), "v": numpy.ones((2, 48, 2, 16), "f4"), "lengths": numpy.array([48, 3], "i4")}
+        self.assertEqual(jax_attention.attention(*good.values(), kernel).shape, (2, 48, 4, 16))
+        for words, wrong in [("N of at most", {"q": numpy.ones((2, 65, 4, 16), "f4")}), ("q: [B, N, H, D]", {"q": good["q"][:, :, :3]}), ("q: [B, N, H, D]", {"q": good["q"].astype("f2")}),
+                             ("k, v: ", {"k": good["k"][:1]}), ("k, v: ", {"v": good["v"][:, :40]}), ("k, v: ", {"v": good["v"].astype("i4")}),
+                             ("lengths: int32 [B]", {"lengths": good["lengths"][:1]}), ("lengths: int32 [B]", {"lengths": good["lengths"].astype("f4")}),
+                             ("lengths[1]", {"lengths": numpy.array([48, 49], "i4")})]:
+            with self.assertRaisesRegex(Exception, re.escape(words)):
+                jax_attention.attention(*{**good, **wrong}.values(), kernel).block_until_ready()
 
 
 @cpu_only("the example runs on the CPU")
