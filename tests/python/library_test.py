@@ -268,6 +268,11 @@ class LoadTest(Case):
             self.assertEqual(seen, [module])
             self.assertEqual(sys.meta_path, before)
 
+    def test_commands_of_a_build_folder(self):
+        program = "import sys\nfrom maskc import _programs\nsys.argv = ['maskc', '--version']\n_programs.maskc()"
+        done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False)
+        self.assertRegex(done.stdout, "^maskc ", done.stderr)
+
     @unittest.skipIf(has("torch"), "torch is here")
     def test_import_without_torch(self):
         self.assertFalse("torch" in __import__("sys").modules)

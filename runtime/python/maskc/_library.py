@@ -132,11 +132,14 @@ def without_operator():
             f"MASKC_TORCH_PYTHON={sys.executable} {sys.executable} -m pip install --force-reinstall --no-deps .")
 
 
+def own_program(name):
+    """The program of this package, or of the build folder that holds it, as after `pip install -e`; None without one."""
+    return first_file(HERE / "bin" / name, HERE.parent.parent.parent / "tools" / name / name)
+
+
 def program_path(name="maskc"):
     """The program of this package; else the one on PATH."""
-    build = HERE.parent.parent.parent / "tools" / name / name
-    found = first_file(HERE / "bin" / name, build)
-    path = found or shutil.which(name)
+    path = own_program(name) or shutil.which(name)
     if not path:
         raise Error(3, f"the program {name} is not installed")
     return str(path)

@@ -3,12 +3,12 @@
 import os
 import sys
 
-from ._library import HERE
+from ._library import HERE, own_program
 
 
 def become(name):
-    path = HERE / "bin" / name
-    if not path.is_file():
+    path = own_program(name)
+    if not path:
         sys.exit(f"{name}: this package was built without it")
     if (HERE / "kernels.ahead").is_file():
         os.environ.setdefault("MASKC_AHEAD", str(HERE / "kernels.ahead"))
