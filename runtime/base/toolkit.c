@@ -7,7 +7,7 @@
 #include <string.h>
 
 /* Folders behind what a variable of the environment names, or behind a root; before and after the loader's
-   path is asked. */
+   path is asked. The Python package sets MASKC_PREFIX to its Python's sys.prefix. */
 static const struct place {
     const char *variable, *root, *folder;
 } first[] =
@@ -18,6 +18,8 @@ static const struct place {
   later[] = {
       {NULL, "/usr/local/cuda", "/lib64/"},
       {NULL, "/usr/local/cuda-*", "/lib64/"},
+      {"MASKC_PREFIX", NULL, "/lib/python3*/[sd]i[ts][et]-packages/nvidia/*/lib/"},
+      {"MASKC_PREFIX", NULL, "/lib/"},
       {"VIRTUAL_ENV", NULL, "/lib/python3*/[sd]i[ts][et]-packages/nvidia/*/lib/"},
       {"CONDA_PREFIX", NULL, "/lib/"},
       {"CONDA_PREFIX", NULL, "/lib/python3*/site-packages/nvidia/*/lib/"},

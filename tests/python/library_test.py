@@ -269,9 +269,10 @@ class LoadTest(Case):
             self.assertEqual(sys.meta_path, before)
 
     def test_commands_of_a_build_folder(self):
-        program = "import sys\nfrom maskc import _programs\nsys.argv = ['maskc', '--version']\n_programs.maskc()"
+        """They also look for CUDA libraries where this Python's packages are."""
+        program = "import os, sys\nfrom maskc import _programs\nsys.argv = ['maskc', '--version']\nprint(os.environ['MASKC_PREFIX'], flush=True)\n_programs.maskc()"
         done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False)
-        self.assertRegex(done.stdout, "^maskc ", done.stderr)
+        self.assertRegex(done.stdout, f"^{re.escape(sys.prefix)}\nmaskc ", done.stderr)
 
     @unittest.skipIf(has("torch"), "torch is here")
     def test_import_without_torch(self):

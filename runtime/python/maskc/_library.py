@@ -146,6 +146,7 @@ def program_path(name="maskc"):
 
 
 def load():
+    os.environ["MASKC_PREFIX"] = sys.prefix  # CUDA libraries of this Python's packages: runtime/base/toolkit.c, also of programs
     lib = ctypes.CDLL(str(library_path()))
     for name, (result, arguments) in FUNCTIONS.items():
         function = getattr(lib, name)

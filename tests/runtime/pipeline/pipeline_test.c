@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Is the kernel file of a plan that the caller made the one that the pipeline makes with a plan of its own? Does it learn how a compiler ended? */
+/* Is the kernel file of a plan that the caller made the one that the pipeline makes with a plan of its own? Does it learn how a compiler ended?
+   Does it find CUDA's libraries in Python's packages? */
 #include "gen/family/family.h"
 #include "gen/plan/plan.h"
 #include "masks/input/load.h"
 #include "runtime/base/process.h"
+#include "runtime/base/toolkit.h"
 #include "runtime/pipeline/pipeline.h"
 #include "tests/support/test.h"
 #include <stdlib.h>
@@ -78,11 +80,44 @@ static void a_childs_status_is_known_where_sigchld_is_ignored(void **state)
     text_finish(&output);
 }
 
+static bool keep_path(const char *path, void *ret)
+{
+    const bool packaged = strstr(path, "/nvidia/") != NULL;
+    if (packaged)
+        snprintf(ret, 256, "%s", path);
+    return packaged;
+}
+
+/* As of an environment that was not activated. Another one, which was, comes after it. */
+static void libraries_of_the_python_that_runs_are_found(void **state)
+{
+    (void)state;
+    const struct toolkit_library files = {"MASKC_NONE", "libnone.so*", {"libnone.so"}};
+    char folder[] = "/tmp/maskc-toolkit-XXXXXX", command[512], wanted[128], found[256] = "";
+    assert_non_null(mkdtemp(folder));
+    snprintf(wanted, sizeof wanted,
+             "%s/own/lib/python3.12/site-packages/nvidia/x/lib/libnone.so.12", folder);
+    snprintf(command, sizeof command,
+             "cd %s && f=own/lib/python3.12/site-packages/nvidia/x/lib && mkdir -p $f && "
+             "touch $f/libnone.so.12 && cp -r own active",
+             folder);
+    assert_int_equal(system(command), 0);
+    setenv("MASKC_PREFIX", strcat(strcpy(command, folder), "/own"), 1);
+    setenv("VIRTUAL_ENV", strcat(strcpy(command, folder), "/active"), 1);
+    assert_true(toolkit_find(&files, keep_path, found));
+    assert_string_equal(found, wanted);
+    unsetenv("MASKC_PREFIX");
+    unsetenv("VIRTUAL_ENV");
+    snprintf(command, sizeof command, "rm -r %s", folder);
+    assert_int_equal(system(command), 0);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_plan_of_the_caller_is_taken),
         cmocka_unit_test(a_childs_status_is_known_where_sigchld_is_ignored),
+        cmocka_unit_test(libraries_of_the_python_that_runs_are_found),
     };
     return cmocka_run_group_tests_name("runtime/pipeline", tests, NULL, NULL);
 }
