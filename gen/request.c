@@ -2,8 +2,8 @@
 /* Names of what is asked for, and what is refused. */
 #include "gen/request.h"
 #include "gen/target.h"
+#include "masks/base/number.h"
 #include <math.h>
-#include <stdlib.h>
 #include <string.h>
 
 static const char *const dtype_names[] = {
@@ -54,7 +54,7 @@ int transform_parse(const char *text, struct kernel_request *r, struct error *e)
     char *end;
     if (strncmp(text, sparsegen, sizeof sparsegen - 1) || !*number)
         goto unknown;
-    double lambda = strtod(number, &end);
+    double lambda = number_read(number, &end);
     if (*end)
         goto unknown;
     if (check_lambda(lambda, e))

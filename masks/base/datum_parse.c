@@ -2,9 +2,9 @@
 /* A parser by recursive descent; it reads nothing beyond `size`, and its depth is limited. */
 #include "masks/base/datum.h"
 #include "masks/base/memory.h"
+#include "masks/base/number.h"
 #include "masks/base/text.h"
 #include <errno.h>
-#include <locale.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -201,15 +201,6 @@ static const char *number_end(const char *at, const char *end, bool *whole)
     return at;
 }
 
-/* Reads a number with a decimal point in every locale of the program. */
-static double read_real(const char *text)
-{
-    locale_t plain = newlocale(LC_NUMERIC_MASK, "C", (locale_t)0);
-    double real = strtod_l(text, NULL, plain);
-    freelocale(plain);
-    return real;
-}
-
 static bool read_number(struct parser *p, struct datum *v)
 {
     char copy[MAX_NUMBER];
@@ -222,7 +213,7 @@ static bool read_number(struct parser *p, struct datum *v)
     errno = 0;
     v->kind = whole ? DATUM_INTEGER : DATUM_REAL;
     v->integer = whole ? strtoll(copy, NULL, 10) : 0;
-    v->real = whole ? (double)v->integer : read_real(copy);
+    v->real = whole ? (double)v->integer : number_read(copy, NULL);
     if ((whole && errno) || v->real > 1.7976931348623157e308 ||
         v->real < -1.7976931348623157e308)
         return fail(p, whole ? "too big integer" : "real number overflow");

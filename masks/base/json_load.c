@@ -3,6 +3,7 @@
    Replacements keep the length of the text, so that lines and columns of messages stay right. */
 #include "masks/base/json_load.h"
 #include "masks/base/memory.h"
+#include "masks/base/number.h"
 #include <errno.h>
 #include <math.h>
 #include <stdio.h>
@@ -28,7 +29,7 @@ static void replace_number(char *at, size_t size, double value)
         replace(at, size, value > 0 ? JSON_CLAMPED : "-" JSON_CLAMPED);
         return;
     }
-    snprintf(text, sizeof text, "%.16e", value);
+    number_print(text, sizeof text, "%.16e", value);
     int exponent = atoi(strchr(text, 'e') + 1) - 16;
     memmove(digit + 1, digit + 2, 16); /* without the point */
     snprintf(digit + 17, sizeof text - 18, "e%d", exponent);
@@ -47,7 +48,7 @@ static char *take_number(char *at, char *end)
     if (whole)
         strtoll(at, &read_to, 10);
     bool beyond = whole && errno == ERANGE;
-    double value = strtod(at, &read_to);
+    double value = number_read(at, &read_to);
     bool valid = read_to == stop;
     *stop = after;
     if (valid && (beyond || isinf(value)))

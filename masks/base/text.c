@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "masks/base/text.h"
 #include "masks/base/memory.h"
+#include "masks/base/number.h"
 #include <stdarg.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -28,11 +28,11 @@ void text_add(struct text *t, const char *format, ...)
     va_list args, again;
     va_start(args, format);
     va_copy(again, args);
-    int need = vsnprintf(NULL, 0, format, args);
+    int need = number_vprint(NULL, 0, format, args);
     va_end(args);
     if (need > 0) {
         reserve(t, (size_t)need);
-        vsnprintf(t->bytes + t->length, (size_t)need + 1, format, again);
+        number_vprint(t->bytes + t->length, (size_t)need + 1, format, again);
         t->length += (size_t)need;
     }
     va_end(again);

@@ -2,6 +2,7 @@
 /* The tokens as the parser sees them, and what stands between the brackets of a call: numbers,
    ranges, strings and lists, and inside a definition the names of its parameters. */
 #include "masks/base/memory.h"
+#include "masks/base/number.h"
 #include "masks/language/parser.h"
 #include <errno.h>
 #include <stdio.h>
@@ -73,7 +74,9 @@ static int read_number(struct parser *p, bool *whole, int64_t *integer, double *
     if (*whole && errno)
         return script_error(p->user, parser_place(p), p->e,
                             "%s is too large, at most 2^63 - 1 is expected", text);
-    *real = strtod(text, NULL);
+    *real = number_read(text, &end);
+    if (*end)
+        return parser_expected(p, "a number");
     if (minus)
         *integer = -*integer, *real = -*real;
     p->next++;

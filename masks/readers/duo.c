@@ -3,6 +3,7 @@
 #include "masks/base/file.h"
 #include "masks/base/json_load.h"
 #include "masks/base/memory.h"
+#include "masks/base/number.h"
 #include "masks/base/text.h"
 #include <math.h>
 #include <stdlib.h>
@@ -30,7 +31,7 @@ static int parse_number(struct lines *in, double *ret, struct error *e)
 {
     char *end = in->at;
     const size_t size = strspn(in->at, "+-.0123456789eE");
-    *ret = size ? strtod(in->at, &end) : 0;
+    *ret = size ? number_read(in->at, &end) : 0;
     if (!size || end != in->at + size || !isfinite(*ret))
         return refuse(in, e);
     in->at = end;

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "model/evaluate/evaluate.h"
 #include "masks/base/memory.h"
+#include "masks/base/number.h"
 #include "masks/base/text.h"
 #include "model/evaluate/labels.h"
 #include <math.h>
@@ -60,7 +61,7 @@ static void take_class(const struct evaluating *v, size_t k, const struct task_l
 static void take_number(const struct evaluating *v, size_t k, const struct task_labels *l)
 {
     char digits[32];
-    snprintf(digits, sizeof digits, "%.9g", (double)l->value[k]);
+    number_print(digits, sizeof digits, "%.9g", (double)l->value[k]);
     set_one(v, k, digits);
 }
 

@@ -3,6 +3,7 @@
 #include "gen/cost/machine.h"
 #include "gen/family/family.h"
 #include "gen/target.h"
+#include "tests/support/locale/comma_locale.h"
 #include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -83,13 +84,13 @@ static void test_transform(void **state)
                                         "sparsegen=0.99999999999"};
     struct kernel_request f = {.head_dim = 64};
     struct error e = {0};
-    assert_int_equal(transform_parse("sparsegen=-4", &f, &e), 0);
+    assert_int_equal(transform_parse("sparsegen=-4.5", &f, &e), 0);
     assert_int_equal(f.transform, ABI_SPARSEGEN);
-    assert_true(f.lambda == -4);
+    assert_true(f.lambda == -4.5F);
     for (size_t k = 0; k < sizeof wrong / sizeof *wrong; k++) {
         assert_int_not_equal(transform_parse(wrong[k], &f, &e), 0);
         assert_int_equal(e.kind, ERROR_INPUT);
-        assert_true(f.lambda == -4);
+        assert_true(f.lambda == -4.5F);
     }
     assert_int_equal(transform_parse("softmax", &f, &e), 0);
     assert_int_equal(f.transform, ABI_SOFTMAX);
@@ -174,5 +175,6 @@ int main(void)
         cmocka_unit_test(test_unknown),   cmocka_unit_test(test_dtype),
         cmocka_unit_test(test_transform), cmocka_unit_test(test_features),
     };
+    comma_locale(); /* numbers of files and languages have a point in every locale */
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

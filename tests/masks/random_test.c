@@ -3,6 +3,7 @@
    masks/README.md written out plainly, and golden hashes, so that a mask never changes. */
 #include "masks/base/random.h"
 #include "tests/masks/help.h"
+#include "tests/support/locale/comma_locale.h"
 #include <inttypes.h>
 #include <math.h>
 #include <stdlib.h>
@@ -233,5 +234,6 @@ int main(void)
         cmocka_unit_test(cells_are_drawn_in_parts),
         cmocka_unit_test(masks_never_change),
     };
+    comma_locale(); /* numbers of files and languages have a point in every locale */
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -13,6 +13,7 @@ ROOT = pathlib.Path(__file__).resolve().parents[2]
 sys.path[:0] = [str(ROOT / "tools/style"), str(ROOT / "tests/support")]
 import arrows  # noqa: E402
 import cmocka_count  # noqa: E402
+import decimal_point  # noqa: E402
 import loader  # noqa: E402
 import prose  # noqa: E402
 import sizes  # noqa: E402
@@ -66,7 +67,7 @@ class StyleTest(unittest.TestCase):
         self.assertIn(part, found[0])
 
     def test_nothing_wrong(self):
-        self.assertEqual([line for check in (words, arrows, loader, sizes, tensors, prose) for line in check.complaints()], [])
+        self.assertEqual([line for check in (words, arrows, loader, sizes, tensors, decimal_point, prose) for line in check.complaints()], [])
 
     def test_tensor_name_elsewhere(self):
         self.write("model/arch/one.c", '/* x */ {PARAMETER_X_WEIGHT, "layers.out.weight", "HH"},\n')
@@ -74,6 +75,12 @@ class StyleTest(unittest.TestCase):
         self.assertEqual(list(tensors.complaints()), [])
         self.write("tools/b.c", 'f("encoder.layers.out.%s");\n')
         self.complains(tensors, "tools/b.c:1: the tensor's name 'layers.out'")
+
+    def test_number_read_by_the_locale(self):
+        self.write("masks/base/number.c", "x = strtod_l(text, end, plain());\n")
+        self.write("tools/a.c", "x = strtod(text, &end);\n")
+        self.write("gen/a.c", "/* strtod(text) */\n\nx = number_read(text) + strtod(text, &end);\n")
+        self.complains(decimal_point, "gen/a.c:3: strtod()")
 
     def test_old_word(self):
         self.write("low/b.c", "\nint my_seat;\nint seat_belt;\n")

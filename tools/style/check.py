@@ -7,6 +7,7 @@ import sys
 
 sys.dont_write_bytecode = True
 import arrows  # noqa: E402
+import decimal_point  # noqa: E402
 import loader  # noqa: E402
 import prose  # noqa: E402
 import sizes  # noqa: E402
@@ -24,7 +25,7 @@ def main():
     if sys.argv[1:] == ["--shrink"]:
         sizes.shrink()
         return 0
-    found = [line for check in (words, arrows, loader, sizes, tensors, prose) for line in check.complaints()]
+    found = [line for check in (words, arrows, loader, sizes, tensors, decimal_point, prose) for line in check.complaints()]
     for line in found:
         print(line)
     return bool(found)

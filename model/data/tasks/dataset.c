@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "model/data/tasks/dataset.h"
 #include "masks/base/memory.h"
+#include "masks/base/number.h"
 #include "model/data/tasks/reading.h"
 #include "model/data/tasks/source.h"
 #include <float.h>
@@ -72,7 +73,7 @@ int dataset_check_label(const struct rows *r, size_t k, struct error *e)
 bool dataset_number(const char *text, double *ret)
 {
     char *end;
-    double value = strtod(text, &end);
+    double value = number_read(text, &end);
     if (end == text || *end || !isfinite(value))
         return false;
     *ret = value;

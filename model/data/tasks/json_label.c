@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "model/data/tasks/json_label.h"
+#include "masks/base/number.h"
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 static bool is_blank(uint8_t c)
@@ -59,8 +59,8 @@ int json_lines_next(struct json_lines *l, struct error *e)
 static void add_real(double value, char buffer[JSON_LABEL_BYTES])
 {
     for (int digits = 15; digits <= 17; digits++) {
-        snprintf(buffer, JSON_LABEL_BYTES, "%.*g", digits, value);
-        if (strtod(buffer, NULL) == value)
+        number_print(buffer, JSON_LABEL_BYTES, "%.*g", digits, value);
+        if (number_read(buffer, NULL) == value)
             break;
     }
     if (!strpbrk(buffer, ".en"))

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "model/train/snapshot/snapshot.h"
 #include "masks/base/memory.h"
+#include "masks/base/number.h"
 #include "model/backend/mirror.h"
 #include "model/base/whole_file.h"
 #include "model/checkpoint/json.h"
@@ -47,7 +48,7 @@ static int sink(void *context, const void *bytes, uint64_t size)
 static void add_number(struct safetensors *s, const char *key, double value, int digits)
 {
     char text[64];
-    snprintf(text, sizeof text, "%.*g", digits, value);
+    number_print(text, sizeof text, "%.*g", digits, value);
     safetensors_add_metadata(s, key, text);
 }
 
@@ -241,12 +242,12 @@ static int read_facts(struct snapshot *s, const char *path, struct error *e)
     s->kernel_size = kernel->size;
     s->facts =
         (struct snapshot_facts){.step = strtoull(fact(s, "step"), NULL, 10),
-                                .tokens = (uint64_t)strtod(fact(s, "tokens"), NULL),
-                                .place = (uint64_t)strtod(fact(s, "place"), NULL),
-                                .elapsed = strtod(fact(s, "elapsed_s"), NULL),
-                                .best = strtod(fact(s, "best"), NULL),
-                                .best_loss = strtod(fact(s, "best_loss"), NULL),
-                                .best_step = (uint64_t)strtod(fact(s, "best_step"), NULL),
+                                .tokens = (uint64_t)number_read(fact(s, "tokens"), NULL),
+                                .place = (uint64_t)number_read(fact(s, "place"), NULL),
+                                .elapsed = number_read(fact(s, "elapsed_s"), NULL),
+                                .best = number_read(fact(s, "best"), NULL),
+                                .best_loss = number_read(fact(s, "best_loss"), NULL),
+                                .best_step = (uint64_t)number_read(fact(s, "best_step"), NULL),
                                 .identity = memory_text(fact(s, "identity"))};
     snprintf(s->facts.options, sizeof s->facts.options, "%s", fact(s, "options"));
     return 0;

@@ -3,6 +3,7 @@
    query heads too? Is every other text refused in one line? */
 #include "masks/readers/duo.h"
 #include "tests/masks/help.h"
+#include "tests/support/locale/comma_locale.h"
 #include <stdlib.h>
 #include <string.h>
 
@@ -179,5 +180,6 @@ int main(void)
         cmocka_unit_test(other_files_are_refused_in_one_line),
         cmocka_unit_test(requests_are_refused_in_one_line),
     };
+    comma_locale(); /* numbers of files and languages have a point in every locale */
     return cmocka_run_group_tests_name("duo", tests, NULL, test_folder_remove);
 }
