@@ -1,6 +1,9 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
 """style_test.py: each check of tools/style complains of a small repository with one fault, and of nothing without it."""
+import contextlib
+import io
+import os
 import pathlib
 import subprocess
 import sys
@@ -68,6 +71,16 @@ class StyleTest(unittest.TestCase):
 
     def test_nothing_wrong(self):
         self.assertEqual([line for check in (words, arrows, loader, sizes, tensors, decimal_point, prose) for line in check.complaints()], [])
+
+    def test_folder_that_is_no_clone(self):
+        self.write("tools/lint", (ROOT / "tools/lint").read_text(encoding="utf-8"))
+        environment = os.environ | {"GIT_DIR": "/nonexistent"}
+        said = subprocess.run(["bash", sources.ROOT / "tools/lint"], env=environment, stdin=subprocess.DEVNULL, text=True, capture_output=True, check=False)
+        self.assertEqual((said.returncode, said.stdout, said.stderr.count("\n")), (2, "", 1), said.stderr)
+        self.assertIn("not a git repository", said.stderr)
+        with unittest.mock.patch.dict(os.environ, environment), contextlib.redirect_stderr(io.StringIO()) as heard, self.assertRaises(SystemExit) as ended:
+            sources.files("*.c")
+        self.assertEqual((ended.exception.code, heard.getvalue().count("\n")), (2, 1))
 
     def test_tensor_name_elsewhere(self):
         self.write("model/arch/one.c", '/* x */ {PARAMETER_X_WEIGHT, "layers.out.weight", "HH"},\n')

@@ -3,6 +3,7 @@
 import pathlib
 import re
 import subprocess
+import sys
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 NOT_CODE = re.compile(r'//[^\n]*|/\*.*?\*/|"(?:\\.|[^"\\\n])*"|\'(?:\\.|[^\'\\\n])*\'', re.S)
@@ -10,8 +11,12 @@ NOT_CODE = re.compile(r'//[^\n]*|/\*.*?\*/|"(?:\\.|[^"\\\n])*"|\'(?:\\.|[^\'\\\n
 
 def files(*patterns):
     """Tracked files and new ones that git does not ignore, without the golden ones."""
-    listed = subprocess.run(["git", "ls-files", "--cached", "--others", "--exclude-standard", *patterns], cwd=ROOT,
-                            text=True, capture_output=True, check=True).stdout.split()
+    try:
+        listed = subprocess.run(["git", "ls-files", "--cached", "--others", "--exclude-standard", *patterns], cwd=ROOT,
+                                text=True, capture_output=True, check=True).stdout.split()
+    except (OSError, subprocess.CalledProcessError) as e:
+        print(f"git cannot list the files of {ROOT}: {(getattr(e, 'stderr', '') or str(e)).splitlines()[0]}", file=sys.stderr)
+        raise SystemExit(2) from None
     return [f for f in sorted(set(listed)) if not f.startswith("tests/golden/") and (ROOT / f).is_file()]
 
 
