@@ -6,6 +6,7 @@
 #include "runtime/base/cache.h"
 #include "masks/base/file.h"
 #include "masks/base/memory.h"
+#include "runtime/base/cache_folder.h"
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -39,20 +40,6 @@ struct head {
 
 static const char magic[8] = "maskc 1";
 
-/* ---- where ---- */
-
-static char *default_directory(void)
-{
-    const char *xdg = getenv("XDG_CACHE_HOME"), *home = getenv("HOME");
-    char *path = NULL;
-    int r = 0;
-    if (xdg && xdg[0] == '/') /* the XDG rules ignore a relative one */
-        r = asprintf(&path, "%s/maskc", xdg);
-    else if (home && home[0] == '/')
-        r = asprintf(&path, "%s/.cache/maskc", home);
-    return r < 0 || !path ? memory_text("") : path;
-}
-
 static uint64_t read_limit(void)
 {
     const char *text = getenv("MASKC_CACHE_LIMIT");
@@ -64,24 +51,14 @@ static uint64_t read_limit(void)
     return *end || errno ? default_limit : limit;
 }
 
-/* Entries are native code: a folder that others may write to is not trusted with them. */
-static bool is_trusted(const char *directory)
-{
-    struct stat s;
-    if (stat(directory, &s) < 0)
-        return errno == ENOENT;
-    return S_ISDIR(s.st_mode) && (s.st_uid == geteuid() || s.st_uid == 0) &&
-           !(s.st_mode & S_IWOTH);
-}
-
 struct cache *cache_open(const char *directory)
 {
     struct cache *c = memory_new(1, sizeof *c);
-    c->directory = directory ? memory_text(directory) : default_directory();
+    c->directory = directory ? memory_text(directory) : cache_folder_default();
     c->limit = read_limit();
     pthread_mutex_init(&c->lock, NULL);
     pthread_cond_init(&c->ended, NULL);
-    if (c->directory[0] && !is_trusted(c->directory))
+    if (cache_folder_trusted(c->directory, NULL) < 0)
         c->directory[0] = 0;
     return c;
 }

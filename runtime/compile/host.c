@@ -22,19 +22,24 @@ struct compiler {
 
 static const char no_compiler[] = "no C compiler found (looked for $MASKC_CC, clang, gcc, cc)";
 
-/* The version is the first word that begins with a digit in "Debian clang version 14.0.6". */
+static size_t version_length(const char *word)
+{
+    const size_t length = strspn(word, "0123456789.");
+    return *word != '.' && memchr(word, '.', length) ? length : 0;
+}
+
+/* The version is the first word of digits and dots, as in "Debian clang version 14.0.6" and "gcc (GCC) 14.2.1 20240910".
+   Parentheses hold the version of a distribution's package. */
 static void parse_version(const char *line, char *to, size_t capacity)
 {
-    const char *name = strstr(line, "clang") ? "clang" : "gcc";
-    const char *at = line, *found = "";
-    for (; *at && *at != '\n'; at++) {
-        if (at > line && at[-1] == ' ' && *at >= '0' && *at <= '9' &&
-            strspn(at, "0123456789.") > 2)
-            found = at;
-        if (*found && name[0] == 'c')
+    size_t length = 0;
+    const char *at = line;
+    for (int depth = 0; *at && *at != '\n'; at++) {
+        depth += (*at == '(') - (*at == ')');
+        if (depth == 0 && at > line && at[-1] == ' ' && (length = version_length(at)))
             break;
     }
-    snprintf(to, capacity, "%s %.*s", name, (int)strspn(found, "0123456789."), found);
+    snprintf(to, capacity, "%s %.*s", strstr(line, "clang") ? "clang" : "gcc", (int)length, at);
 }
 
 /* False: try the next one. A child that was interrupted is no reason to: this process was, too. */

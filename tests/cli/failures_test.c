@@ -215,6 +215,31 @@ static void test_no_gpu(void **state)
             fails_well(&(struct bad){"verify good.mkb --device cuda", 3, "cuda", NULL}));
 }
 
+/* `devices` has the line `says` where the compiler's version is `compiler`. */
+static void devices_say(const char *compiler, const char *prefix, const char *says)
+{
+    char all[400];
+    snprintf(all, sizeof all,
+             "printf '#!/bin/sh\necho \"%s\"\n' >../cc; chmod +x ../cc; %s MASKC_CC=../cc",
+             compiler, prefix);
+    struct outcome o = shell_run(all, "devices");
+    if (o.code || !strstr(o.out, says))
+        fail_msg("%s: '%s' is not in %s%s", all, says, o.out, o.err);
+    outcome_finish(&o);
+}
+
+static void test_devices(void **state)
+{
+    (void)state;
+    const char *none = "XDG_CACHE_HOME=/proc/nonexistent";
+    devices_say("gcc (GCC) 14.2.1 20240910", none, "compiler   gcc 14.2.1\n");
+    devices_say("cc (Debian 12.2.0-14+deb12u1) 12.2.0", none, "compiler   gcc 12.2.0\n");
+    devices_say("Debian clang version 14.0.6",
+                "mkdir -p ../c/maskc; chmod o+w ../c/maskc; XDG_CACHE_HOME=$PWD/../c",
+                "cache      not used: every user may write to /");
+    shell_says("devices", "cache      /");
+}
+
 static void test_full_disk(void **state)
 {
     (void)state;
@@ -233,9 +258,8 @@ static void test_full_disk(void **state)
 int main(int argc, char **argv)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_bad_input),
-        cmocka_unit_test(test_no_gpu),
-        cmocka_unit_test(test_full_disk),
+        cmocka_unit_test(test_bad_input),       cmocka_unit_test(test_no_gpu),
+        cmocka_unit_test(test_devices),         cmocka_unit_test(test_full_disk),
         cmocka_unit_test(test_flipped_kernels),
     };
     if (argc != 2) {

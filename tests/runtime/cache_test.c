@@ -2,13 +2,16 @@
 /* The cache gives back what was put into it or nothing, whatever happened to its files. */
 #include "masks/base/file.h"
 #include "masks/base/memory.h"
+#include "runtime/base/cache_folder.h"
 #include "runtime/compile/compile.h"
 #include "tests/runtime/cache_folder.h"
 #include "tests/support/test.h"
 #include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/stat.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 static void what_was_put_comes_back(void **state)
@@ -163,6 +166,44 @@ static void the_folder_is_where_xdg_says(void **state)
     }
 }
 
+/* As a user who may read the folder and not write to it, 0 if this is what is said of it. */
+static int as_a_reader(const char *folder)
+{
+    struct error e = {0};
+    char *missing = cache_folder_path(folder, "more/maskc");
+    if (geteuid() == 0 && setuid(65534) < 0)
+        return 1;
+    if (cache_folder_trusted(folder, &e) < 0 || cache_folder_writable(folder, &e) == 0)
+        return 2;
+    const bool named =
+        strstr(e.text, ": Permission denied") && !strncmp(e.text, folder, strlen(folder));
+    return !named || cache_folder_writable(missing, &e) == 0;
+}
+
+static void a_folder_that_cannot_serve_is_named(void **state)
+{
+    (void)state;
+    struct error e = {0};
+    char *folder = cache_folder_new(), *missing = cache_folder_path(folder, "more/maskc");
+    assert_int_equal(cache_folder_trusted(missing, &e), 0);
+    assert_int_equal(cache_folder_writable(missing, &e), 0);
+    assert_int_equal(chmod(folder, 0555), 0);
+    const pid_t reader = fork();
+    if (!reader)
+        _exit(as_a_reader(folder));
+    int status;
+    assert_int_equal(waitpid(reader, &status, 0), reader);
+    assert_int_equal(status, 0);
+    if (geteuid() == 0) {
+        assert_int_equal(chown(folder, 65534, 65534), 0);
+        assert_int_equal(cache_folder_trusted(folder, &e), -1);
+        assert_non_null(strstr(e.text, " is owned by user 65534, maskc runs as 0"));
+    }
+    free(missing);
+    assert_int_equal(chmod(folder, 0755), 0);
+    cache_folder_remove(folder);
+}
+
 /* ---- compiled code ---- */
 
 static void compile_for(const char *target, struct cache *c)
@@ -202,6 +243,7 @@ int main(void)
         cmocka_unit_test(the_oldest_entries_go_first),
         cmocka_unit_test(a_cache_without_a_folder_is_empty),
         cmocka_unit_test(the_folder_is_where_xdg_says),
+        cmocka_unit_test(a_folder_that_cannot_serve_is_named),
         cmocka_unit_test(levels_of_one_architecture_share_code),
     };
     return cmocka_run_group_tests_name("cache", tests, NULL, NULL);

@@ -4,6 +4,7 @@
 #include "masks/base/text.h"
 #include "runtime/ahead/ahead.h"
 #include "runtime/base/cache.h"
+#include "runtime/base/cache_folder.h"
 #include "runtime/compile/compile.h"
 #include "runtime/device/device.h"
 #include "tools/common/table.h"
@@ -18,6 +19,20 @@ static void print_line(const char *name, const char *before, const char *what)
     struct text line = {0};
     text_add(&line, "%-10s %s%s\n", name, before, what);
     lines_print(&line, TABLE_WIDTH, 11);
+}
+
+/* The folder, or why it is not used. */
+static void print_cache(void)
+{
+    struct error e = {0};
+    char *folder = cache_folder_default();
+    if (cache_folder_trusted(folder, &e) < 0)
+        print_line("cache", "not used: ", e.text);
+    else if (cache_folder_writable(folder, &e) < 0)
+        print_line("cache", "nothing new can be kept: ", e.text);
+    else
+        print_line("cache", "", folder);
+    free(folder);
 }
 
 int command_devices(const struct options *o)
@@ -36,6 +51,7 @@ int command_devices(const struct options *o)
     const char *nvrtc = nvrtc_version(&e);
     print_line("compiler", "", *host ? host : "none: install clang or gcc");
     print_line("ahead", "", ahead_describe());
+    print_cache();
     print_line("nvrtc", "", *nvrtc ? nvrtc : e.text);
     return 0;
 }
@@ -69,9 +85,11 @@ int command_cache(const struct options *o)
     }
     struct cache *c = cache_open(NULL);
     if (!*cache_directory(c)) {
-        printf("no cache folder: neither XDG_CACHE_HOME nor HOME names one that is safe from "
-               "other "
-               "users\n");
+        char *folder = cache_folder_default();
+        struct error e = {0};
+        cache_folder_trusted(folder, &e);
+        printf("no cache folder: %s\n", e.text);
+        free(folder);
     } else if (clear) {
         uint32_t gone = cache_clear(c);
         printf("%s: removed %u entr%s\n", cache_directory(c), gone, gone == 1 ? "y" : "ies");
