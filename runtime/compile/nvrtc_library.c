@@ -3,6 +3,7 @@
 #include "runtime/base/toolkit.h"
 #include "runtime/compile/compile.h"
 #include "runtime/compile/nvrtc.h"
+#include "runtime/device/cuda_driver.h"
 #include <dlfcn.h>
 #include <pthread.h>
 #include <stdio.h>
@@ -17,15 +18,29 @@ static bool load_symbols(void *library, struct nvrtc *n)
 #undef S
 }
 
+/* A driver loads code of its own major version of CUDA and of older ones. Without a driver the code is for another machine. */
+static bool suits_driver(const struct nvrtc *n)
+{
+    int major, minor;
+    const int most = cuda_driver_major();
+    return !most || (!n->nvrtcVersion(&major, &minor) && major <= most);
+}
+
+/* The first library stays where none suits the driver. */
 static bool open_library(const char *path, void *context)
 {
+    struct nvrtc *ret = context, found = {0};
     void *library = dlopen(path, RTLD_NOW | RTLD_LOCAL);
     if (!library)
         return false;
-    if (load_symbols(library, context))
-        return true;
-    dlclose(library);
-    return false;
+    if (!load_symbols(library, &found)) {
+        dlclose(library);
+        return false;
+    }
+    const bool suits = suits_driver(&found);
+    if (suits || !ret->nvrtcVersion)
+        *ret = found;
+    return suits;
 }
 
 static const struct toolkit_library nvrtc_files = {
@@ -37,7 +52,8 @@ static const struct toolkit_library nvrtc_files = {
 static void find_nvrtc(struct nvrtc *n)
 {
     int major, minor;
-    if (toolkit_find(&nvrtc_files, open_library, n) && !n->nvrtcVersion(&major, &minor))
+    toolkit_find(&nvrtc_files, open_library, n);
+    if (n->nvrtcVersion && !n->nvrtcVersion(&major, &minor))
         snprintf(n->version, sizeof n->version, "%d.%d", major, minor);
 }
 

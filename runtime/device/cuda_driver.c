@@ -29,9 +29,23 @@ static const char *missing_symbol(void *library, struct cuda_driver *d)
     return missing;
 }
 
+static void *open_driver(void)
+{
+    return dlopen("libcuda.so.1", RTLD_NOW | RTLD_LOCAL);
+}
+
+int cuda_driver_major(void)
+{
+    int (*get)(int *) = NULL, version = 0;
+    void *library = open_driver();
+    if (library)
+        *(void **)&get = dlsym(library, "cuDriverGetVersion");
+    return get && !get(&version) ? version / 1000 : 0;
+}
+
 static void start(struct cuda_driver *d)
 {
-    void *library = dlopen("libcuda.so.1", RTLD_NOW | RTLD_LOCAL);
+    void *library = open_driver();
     if (!library) {
         snprintf(d->problem, sizeof d->problem,
                  "no NVIDIA driver (libcuda.so.1): install the driver of the GPU, or use "

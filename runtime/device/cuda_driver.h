@@ -18,6 +18,9 @@ struct cuda_driver {
 
 const struct cuda_driver *cuda_driver(void);
 
+/* Major version of the CUDA that the installed driver is for, or 0 without one. Starts nothing. */
+int cuda_driver_major(void);
+
 /* True if the driver encodes tensor maps, which kernels of cuda_hopper need. */
 bool cuda_has_tensor_maps(void);
 

@@ -270,6 +270,29 @@ static void test_gpu_damage(void **state)
     end_gpu();
 }
 
+/* `devices` has the line `says` where the driver is in this folder and all that `prepare` makes is in the toolkit's. */
+static void check_nvrtc(const char *prepare, const char *driver, const char *says)
+{
+    char line[512];
+    snprintf(line, sizeof line,
+             "mkdir -p ../cuda/lib64; %s CUDA_HOME=$PWD/../cuda LD_LIBRARY_PATH=\"%s\"",
+             prepare, driver);
+    struct outcome o = shell_must(line, "devices");
+    assert_non_null(strstr(o.out, says));
+    outcome_finish(&o);
+}
+
+static void test_nvrtc_suits_the_driver(void **state)
+{
+    (void)state;
+    setenv("FAKES", fakes, 1);
+    check_nvrtc("ln -s \"$FAKES\"/libnvrtc.so ../cuda/lib64/libnvrtc.so.13;",
+                "$FAKES/old_driver", "nvrtc      13.0"); /* no other is there for CUDA 11 */
+    check_nvrtc("ln -s \"$FAKES\"/old_driver/libnvrtc.so.11 ../cuda/lib64;",
+                "$FAKES/old_driver", "nvrtc      11.0");
+    check_nvrtc("", "$FAKES", "nvrtc      13.0");
+}
+
 /* Copies compiled kernels from the folder that the builds share, or back to it. The folder may be empty. */
 static void copy_kernels(const char *line)
 {
@@ -281,10 +304,15 @@ int main(int argc, char **argv)
 {
     void *every_level = getenv("MASKC_ALL_CASES"); /* tools/test --long; null: fewer */
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_calibrate), cmocka_unit_test(test_use),
-        cmocka_unit_test(test_strangers), cmocka_unit_test(test_damage),
-        cmocka_unit_test(test_refused),   cmocka_unit_test_prestate(test_gpu, every_level),
-        cmocka_unit_test(test_gpu_use),   cmocka_unit_test(test_gpu_damage),
+        cmocka_unit_test(test_calibrate),
+        cmocka_unit_test(test_use),
+        cmocka_unit_test(test_strangers),
+        cmocka_unit_test(test_damage),
+        cmocka_unit_test(test_refused),
+        cmocka_unit_test_prestate(test_gpu, every_level),
+        cmocka_unit_test(test_gpu_use),
+        cmocka_unit_test(test_gpu_damage),
+        cmocka_unit_test(test_nvrtc_suits_the_driver),
     };
     if (argc < 4 || !realpath(argv[2], fakes))
         return fputs(

@@ -6,6 +6,9 @@
 #include <elf.h>
 #include <string.h>
 
+#ifndef FAKE_MAJOR /* of CUDA */
+#define FAKE_MAJOR 13
+#endif
 #define FAKE(type, name, ...)                                      \
     __attribute__((visibility("default"))) type name(__VA_ARGS__); \
     type name(__VA_ARGS__)
@@ -26,7 +29,7 @@ static const struct cubin {
 
 FAKE(int, nvrtcVersion, int *major, int *minor)
 {
-    *major = 13;
+    *major = FAKE_MAJOR;
     *minor = 0;
     return 0;
 }
