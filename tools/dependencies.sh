@@ -3,7 +3,15 @@
 # (as root, or with sudo), and says which command would do it elsewhere.
 
 build_packages="clang libomp-dev meson ninja-build pkg-config libjansson-dev libxxhash-dev libcairo2-dev libutf8proc-dev libdnnl-dev libmicrohttpd-dev zlib1g-dev libzstd-dev"
-test_packages="gcc libc6-dev libcmocka-dev valgrind clang-format llvm python3-matplotlib"
+test_packages="gcc g++ libc6-dev libcmocka-dev valgrind clang-format llvm python3-matplotlib python3-pip python3-venv"
+
+# from_caller PATH: the same place after `cd` to the checkout; the script sets caller=$PWD before that.
+from_caller() {
+    case $1 in
+    /*) printf '%s\n' "$1" ;;
+    *) if [ "${caller:?}" = "$PWD" ]; then printf '%s\n' "$1"; else printf '%s\n' "$caller/$1"; fi ;;
+    esac
+}
 
 say() { printf '%s\n' "$*" >&2; }
 die() { say "${0##*/}: $*"; exit 3; }
