@@ -12,22 +12,29 @@ static int fail(const char *path)
     return EXIT_FAILURE;
 }
 
-/* The build hands in relative paths, so only ROOT's last folder is looked for. */
+/* The build hands in relative paths, so only ROOT's last folder is looked for. Folders above the checkout may have its name:
+   the last one counts. Null if there is none. */
 static const char *below(const char *root, const char *path)
 {
-    const char *folder = strrchr(root, '/') ? strrchr(root, '/') + 1 : root, *at = path;
-    size_t length = strlen(folder);
-    while ((at = strstr(at, folder)) && at[length] != '/')
-        at++;
-    return at ? at + length + 1 : path;
+    const char *folder = strrchr(root, '/') ? strrchr(root, '/') + 1 : root, *ret = NULL;
+    const size_t length = strlen(folder);
+    for (const char *at = path; (at = strstr(at, folder)); at++)
+        if ((at == path || at[-1] == '/') && at[length] == '/')
+            ret = at + length + 1;
+    return ret;
 }
 
 static int embed_file(FILE *out, const char *root, const char *path)
 {
+    const char *name = below(root, path);
+    if (!name) {
+        fprintf(stderr, "embed: %s is not below %s\n", path, root);
+        return EXIT_FAILURE;
+    }
     FILE *in = fopen(path, "rb");
     if (!in)
         return fail(path);
-    fprintf(out, "    {\"%s\",\n     \"", below(root, path));
+    fprintf(out, "    {\"%s\",\n     \"", name);
     for (int c = getc(in); c != EOF; c = getc(in)) {
         if (c == '\n')
             fputs("\\n\"\n     \"", out);
