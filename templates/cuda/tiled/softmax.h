@@ -6,8 +6,8 @@
 
 /* Largest excess, to base 2, of scores over the maximum that is subtracted from them. P is then at
    most 2^8, which halves hold, and O, the sum of P and the maximum remain consistent. Few tiles
-   rescale. */
-enum { MAX_EXCESS = 8 };
+   rescale. Halves that hold P times a bias or the factor of dropout need their whole range for these. */
+enum { MAX_EXCESS = DTYPE == ABI_F16 && (SCALE_PROBS || DROPOUT) ? 0 : 8 };
 
 /* State of the online softmax of rows g and g + 8 of a row tile. */
 struct softmax {
@@ -39,7 +39,7 @@ DEVICE void softmax_rescale(struct softmax *state, const float own[2], float sca
                             struct sums *o)
 {
     float alpha[2];
-    const float excess = MAX_EXCESS * reciprocal_of(scale);
+    const float excess = MAX_EXCESS ? MAX_EXCESS * reciprocal_of(scale) : 0;
     UNROLL
     for (u32 k = 0; k < 2; k++) {
         const float row_max = larger(state->row_max[k], quad_max(own[k]));

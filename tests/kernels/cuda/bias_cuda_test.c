@@ -138,6 +138,43 @@ static void test_shared_rows(void **state)
     }
 }
 
+/* P of later keys is 2^7.8 where the maximum of the first tile is subtracted. Times 300, that is more than a half holds. */
+static struct problem_data *steep_inputs(const struct problem *p)
+{
+    struct problem_data *d = problem_inputs(p);
+    const uint32_t n = p->length, dim = p->head_dim;
+    for (uint64_t k = 0; k < (uint64_t)n * dim; k++) {
+        d->q[k] = 1;
+        d->k[k] = k / dim < n / 2 ? 0 : 0.68;
+    }
+    for (uint64_t k = 0; k < (uint64_t)n * n; k++)
+        d->x[k] = k % n < n / 2 ? 1 : 300;
+    return d;
+}
+
+static void test_large_factors(void **state)
+{
+    struct kernel_case c = {.mask = "dense", .n = 150, .heads = 1, .tiled = true};
+    struct error e = {0};
+    (void)state;
+    c.request =
+        (struct kernel_request){.dtype = ABI_F16, .head_dim = 64, .bias = ABI_BIAS_SCALE};
+    struct maskc_kernel *k = known_load_text(&known, &c, "large factors", NULL);
+    if (!k)
+        return;
+    const struct problem p = fixture_problem(k);
+    struct problem_data *got = steep_inputs(&p), *truth = steep_inputs(&p);
+    reference_run(&p, truth, false);
+    if (kernel_run_problem(k, &p, got, false, 0, &e) < 0)
+        fail_msg("%s", e.text);
+    const double error = error_measure(got->o, truth->o, problem_elements(&p));
+    if (!(error < 2e-3))
+        fail_msg("the error is %g", error);
+    problem_data_destroy(got);
+    problem_data_destroy(truth);
+    kernel_unload(k);
+}
+
 static void test_orders(void **state)
 {
     (void)state;
@@ -159,9 +196,9 @@ int main(int argc, char **argv)
 {
     known_start_text(&known, "bias_cuda", argc > 1 && !strcmp(argv[1], "--update"));
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_gallery), cmocka_unit_test(test_dims),
-        cmocka_unit_test(test_one_key), cmocka_unit_test(test_shared_rows),
-        cmocka_unit_test(test_orders),
+        cmocka_unit_test(test_gallery),       cmocka_unit_test(test_dims),
+        cmocka_unit_test(test_one_key),       cmocka_unit_test(test_shared_rows),
+        cmocka_unit_test(test_large_factors), cmocka_unit_test(test_orders),
     };
     return known_finish(&known,
                         cmocka_run_group_tests_name("soft masks on CUDA", tests, NULL, NULL));

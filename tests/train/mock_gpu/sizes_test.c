@@ -59,7 +59,7 @@ static void padding_is_small_and_in_sequences(void **unused)
 enum { MOST_LENGTHS = 4 };
 
 /* Lengths of the sequences of a batch, up to a 0. */
-struct lengths {
+struct batch_lengths {
     uint32_t each[MOST_LENGTHS];
 };
 
@@ -72,7 +72,7 @@ struct own_batch {
 };
 
 /* Each sequence has a masked word, its last one, and a label. */
-static void make(struct train_subject *s, const struct lengths *l, struct own_batch *b)
+static void make(struct train_subject *s, const struct batch_lengths *l, struct own_batch *b)
 {
     uint32_t n = 0, tokens = 0;
     for (; n < MOST_LENGTHS && l->each[n]; n++) {
@@ -100,7 +100,7 @@ static void make(struct train_subject *s, const struct lengths *l, struct own_ba
 }
 
 /* The gradients; the caller frees them. */
-static float *run(struct train_subject *s, const struct lengths *l, bool graphs, bool loss_only)
+static float *run(struct train_subject *s, const struct batch_lengths *l, bool graphs, bool loss_only)
 {
     struct own_batch own;
     struct gradients_request r = subject_request(s);
@@ -113,7 +113,7 @@ static float *run(struct train_subject *s, const struct lengths *l, bool graphs,
     return state_gradient(s->state);
 }
 
-static const struct lengths lengths[] = {
+static const struct batch_lengths lengths[] = {
     {{40, 24}},     /* 64 rows, 48 of the longest, 2 sequences */
     {{40, 40}},     /* 80 rows */
     {{40, 12, 12}}, /* 3 sequences */
@@ -161,7 +161,7 @@ static void larger_stages_forget_recordings(void **unused)
         if (turn != 1)
             continue;
         assert_int_equal(device_fake->graphs, SEGMENTS);
-        free(run(&s, &(struct lengths){{40, 40, 16}}, true, true));
+        free(run(&s, &(struct batch_lengths){{40, 40, 16}}, true, true));
         assert_int_equal(device_fake->graphs, 0);
     }
     free(truth);
