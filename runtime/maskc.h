@@ -235,7 +235,9 @@ MASKC_API uint64_t maskc_workspace_bytes(const struct maskc_kernel *kernel,
                                          const struct maskc_launch *launch);
 
 /* Runs one pass on buffers the caller owns. No allocation and no synchronisation (CUDA: asynchronous
-   on the stream, capturable in a graph). Every output element of the batch is written. */
+   on the stream, capturable in a graph). Every output element of the batch is written. Lengths and offsets in a GPU's memory
+   are not read by the host, so that none are refused: a padded sequence is cut to the mask, and rows of a packed one beyond
+   the mask's length are not written. Offsets outside 0..T are errors of the GPU. */
 MASKC_API int maskc_run(const struct maskc_kernel *kernel, const struct maskc_launch *launch,
                         struct maskc_error *error);
 
