@@ -83,10 +83,22 @@ void cuda_release(const struct cuda_context *c, void *p)
 
 /* The driver may return while the last bytes of a copy from pageable memory are on their way, and streams
    that do not wait for the default one would read what was there before. */
-int cuda_send_now(cu_pointer to, const void *from, uint64_t bytes, struct error *e)
+static int send_now(cu_pointer to, const void *from, uint64_t bytes, struct error *e)
 {
     int r = CALL(cuMemcpyHtoD_v2, to, from, bytes);
     return r < 0 ? r : CALL(cuStreamSynchronize, NULL);
+}
+
+int cuda_send_apart(cu_pointer to, const void *from, uint64_t bytes, struct error *e)
+{
+    struct cu_stream *own = NULL;
+    if (CALL(cuStreamCreate, &own, CU_STREAM_NON_BLOCKING) < 0)
+        return -1;
+    int r = CALL(cuMemcpyHtoDAsync_v2, to, from, bytes, own);
+    if (!r)
+        r = CALL(cuStreamSynchronize, own);
+    cuda_driver()->cuStreamDestroy_v2(own);
+    return r;
 }
 
 int cuda_send(const struct cuda_context *c, void *to, const void *from, uint64_t bytes,
@@ -97,7 +109,7 @@ int cuda_send(const struct cuda_context *c, void *to, const void *from, uint64_t
     if (cuda_enter(c, e) < 0)
         return -1;
     int r = stream ? CALL(cuMemcpyHtoDAsync_v2, address(to), from, bytes, stream)
-                   : cuda_send_now(address(to), from, bytes, e);
+                   : send_now(address(to), from, bytes, e);
     cuda_leave();
     return r;
 }

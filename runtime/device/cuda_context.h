@@ -35,8 +35,9 @@ void cuda_restore_capture(int mode);
 void *cuda_allocate(const struct cuda_context *c, uint64_t bytes, struct error *e);
 void cuda_release(const struct cuda_context *c, void *p); /* null is fine */
 
-/* A copy to the GPU, in the current context, that every stream sees on return. */
-int cuda_send_now(cu_pointer to, const void *from, uint64_t bytes, struct error *e);
+/* A copy to the GPU, in the current context, that every stream sees on return. It has a stream of its own: one on the default
+   stream is refused while a stream that waits for that one is captured. */
+int cuda_send_apart(cu_pointer to, const void *from, uint64_t bytes, struct error *e);
 /* Copies to and from the GPU. With a stream they stand in its order: cuda_send may return before it is
    done, cuda_fetch waits for the stream. Without one both are done on return. */
 int cuda_send(const struct cuda_context *c, void *to, const void *from, uint64_t bytes,

@@ -196,7 +196,7 @@ static int upload_tables(struct device_code *c, struct error *e)
         return error_prefix(e, "%llu bytes for the plan's tables", (unsigned long long)bytes);
     uint8_t *image = memory_new(bytes, 1);
     place_all(c, image);
-    int r = cuda_send_now(c->tables, image, bytes, e);
+    int r = cuda_send_apart(c->tables, image, bytes, e);
     free(image);
     return r;
 }

@@ -303,6 +303,26 @@ FAKE(cuMemcpyHtoD_v2, cu_pointer to, const void *from, size_t bytes)
     return 0;
 }
 
+FAKE(cuMemcpyHtoDAsync_v2, cu_pointer to, const void *from, size_t bytes,
+     struct cu_stream *stream)
+{
+    (void)stream;
+    return cuMemcpyHtoD_v2(to, from, bytes);
+}
+
+FAKE(cuStreamCreate, struct cu_stream **stream, unsigned flags)
+{
+    (void)flags;
+    *stream = NULL;
+    return fail(0);
+}
+
+FAKE(cuStreamDestroy_v2, struct cu_stream *stream)
+{
+    (void)stream;
+    return fail(0);
+}
+
 FAKE(cuStreamSynchronize, struct cu_stream *stream)
 {
     (void)stream;

@@ -11,12 +11,9 @@
 
 UNUSED(cuMemHostAlloc)
 UNUSED(cuMemFreeHost)
-UNUSED(cuMemcpyHtoDAsync_v2)
 UNUSED(cuMemcpyDtoHAsync_v2)
 UNUSED(cuMemcpyDtoDAsync_v2)
 UNUSED(cuMemsetD8Async)
-UNUSED(cuStreamCreate)
-UNUSED(cuStreamDestroy_v2)
 UNUSED(cuStreamQuery)
 UNUSED(cuStreamWaitEvent)
 UNUSED(cuEventCreate)

@@ -33,7 +33,8 @@ enum { FAKE_PROCESSORS = 132, FAKE_MODULES = 16, FAKE_HANDLE = 32 };
 #include "tests/support/fake_cuda.h"
 enum {
     BUSY = 700,
-    CAPTURE_UNSUPPORTED = 900
+    CAPTURE_UNSUPPORTED = 900,
+    CAPTURE_IMPLICIT = 906
 }; /* 700: an illegal address, of what still runs */
 /* after it */
 #include "tests/support/fake_cuda_models.h"
@@ -195,7 +196,31 @@ FAKE(cuMemcpyHtoD_v2, cu_pointer to, const void *from, size_t bytes)
     INSIDE;
     UNSAFE;
     memcpy((void *)(size_t)to, from, bytes);
-    fake_driver.copying = 1;
+    fake_driver.copying |= 1;
+    return fail(fake_driver.captures ? CAPTURE_IMPLICIT : 0); /* that of a blocking stream */
+}
+
+FAKE(cuStreamCreate, struct cu_stream **stream, unsigned flags)
+{
+    INSIDE;
+    *stream = calloc(1, FAKE_HANDLE);
+    fake_driver.allocations++;
+    return fail(flags == CU_STREAM_NON_BLOCKING ? 0 : CAPTURE_IMPLICIT);
+}
+
+FAKE(cuStreamDestroy_v2, struct cu_stream *stream)
+{
+    fake_driver.allocations--;
+    free(stream);
+    return 0;
+}
+
+FAKE(cuMemcpyHtoDAsync_v2, cu_pointer to, const void *from, size_t bytes,
+     struct cu_stream *stream)
+{
+    INSIDE;
+    fake_driver.copying |= stream ? 2 : 1;
+    memcpy((void *)(size_t)to, from, bytes);
     return 0;
 }
 
@@ -203,7 +228,7 @@ FAKE(cuStreamSynchronize, struct cu_stream *stream)
 {
     INSIDE;
     UNSAFE;
-    fake_driver.copying &= stream != NULL;
+    fake_driver.copying &= stream ? 1 : 2;
     return 0;
 }
 

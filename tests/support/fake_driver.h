@@ -19,8 +19,8 @@ struct fake {
     int calls, fail_at;                 /* the call that fails, counted from 1; 0: none */
     int failures;                       /* calls that failed */
     int waits;                          /* calls that wait for the GPU, allocate or free */
-    int copying;    /* a copy to the GPU that was not waited for: launches fail */
-    int running;    /* launches that were not waited for: freeing and unloading fail */
+    int copying; /* copies to the GPU that were not waited for, 1: on the default stream, 2: on others; launches fail */
+    int running; /* launches that were not waited for: freeing and unloading fail */
     int captures;   /* the caller captures a stream of its own, in the global mode */
     int started;    /* calls of cuInit */
     int pushed;     /* depth of the context stack */
