@@ -100,7 +100,8 @@ static void make(struct train_subject *s, const struct batch_lengths *l, struct 
 }
 
 /* The gradients; the caller frees them. */
-static float *run(struct train_subject *s, const struct batch_lengths *l, bool graphs, bool loss_only)
+static float *run(struct train_subject *s, const struct batch_lengths *l, bool graphs,
+                  bool loss_only)
 {
     struct own_batch own;
     struct gradients_request r = subject_request(s);
