@@ -73,6 +73,12 @@ def flex(table):
     return attend
 
 
+def masked_loss(states, rows, labels, head, reduction="mean"):
+    """The loss of the masked words, at least in f32; head computes logits of these rows only."""
+    logits = head(states.reshape(-1, states.shape[-1])[rows])
+    return F.cross_entropy(logits.to(torch.promote_types(logits.dtype, torch.float32)), labels, reduction=reduction)
+
+
 class Model(nn.Module):
     """The loss of a batch. `dropout` may be set between steps."""
 
@@ -110,11 +116,13 @@ class Model(nn.Module):
         x = self.drop(self.norm(x))
         for layer in self.layers:
             x = self.layer(layer, x)
-        y = self.words_norm(F.gelu(self.transform(x.reshape(-1, self.size)[rows])))
-        logits, pairs = F.linear(y, self.words, self.words_bias), self.next(torch.tanh(self.pooler(x[:, 0])))
-        wide = torch.promote_types(logits.dtype, torch.float32)
-        return (F.cross_entropy(logits.to(wide), labels, reduction="sum"),
-                F.cross_entropy(pairs.to(wide), following, reduction="sum"))
+        pairs = self.next(torch.tanh(self.pooler(x[:, 0])))
+        return (masked_loss(x, rows, labels, self.head, "sum"),
+                F.cross_entropy(pairs.to(torch.promote_types(pairs.dtype, torch.float32)), following, reduction="sum"))
+
+    def head(self, x):
+        """Logits of the words."""
+        return F.linear(self.words_norm(F.gelu(self.transform(x))), self.words, self.words_bias)
 
     def gradients(self):
         """{name in the file: gradient}"""

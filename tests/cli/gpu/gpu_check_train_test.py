@@ -85,7 +85,8 @@ class EmulatedTest(unittest.TestCase):
                 self.assertEqual(r.get("against", "cpu"), "cpu")
             self.assertGreater(results["gradients bf16"]["error"], 1e-4)
             timed = results["ours 1x32x2 2 x 16 longformer(3,1)"]
-            self.assertGreater(min(timed[k] for k in ("tokens_per_s", "launches", "memory_bytes", "flops_per_s")), 0)
+            self.assertGreater(min(timed[k] for k in ("launches", "memory_bytes", "flops_per_s")), 0)
+            self.assertAlmostEqual(timed["tokens_per_s"] * timed["step_s"], 2 * 16)  # as torch's: every sample is full
             call.kept.data["stages"] = {"train": results}
             self.assertRegex(report.text(call.kept.data), r"\| 1x32x2 2 x 16 longformer\(3,1\) \| [0-9.]+ \| [0-9,]+ \|  \| 0.0 \| [0-9]+ \|")
 
@@ -124,6 +125,8 @@ class TorchTest(unittest.TestCase):
                             "torch x": made})
         self.assertIn("| x | 10.0 | 500,000 | 40.0 % | 3.0 | 400 |  |  |  |  |  |", "\n".join(rows).replace("40 %", "40.0 %"))
         self.assertIn("- torch, x: no figures", "\n".join(rows))
+        half = {"step_s": 0.01, "tokens_per_s": 1e5, "memory_bytes": None}
+        self.assertEqual(train.row_of("x", half | {"tokens_per_s": 4e5}, half)[-1], "4.00 x")
 
     @unittest.skipUnless("--long" in sys.argv and importlib.util.find_spec("torch") and importlib.util.find_spec("transformers"),
                          "without --long, torch or transformers")
@@ -132,6 +135,21 @@ class TorchTest(unittest.TestCase):
         self.assertEqual((made.get("said"), made["attention"]), (None, "SDPA"))
         self.assertGreater(made["tokens_per_s"], 0)
         self.assertGreater(json.loads(json.dumps(made))["flops_per_s"], 0)
+
+    @unittest.skipUnless("--long" in sys.argv and importlib.util.find_spec("torch") and importlib.util.find_spec("transformers"),
+                         "without --long, torch or transformers")
+    def test_the_head_computes_masked_rows_only(self):
+        import torch
+        seen, case = [], dict(zip(("size", "mask", "batch", "n", "attention_dropout", "steps", "vocabulary"), self.CASE))
+        with unittest.mock.patch.object(sys, "path", list(sys.path)):
+            spec = importlib.util.spec_from_file_location("train_torch", train.TORCH)
+            module = importlib.util.module_from_spec(spec)
+            spec.loader.exec_module(module)
+        hook = torch.nn.modules.module.register_module_forward_hook(lambda m, x, out: seen.append(out) if type(m).__name__ == "BertOnlyMLMHead" else None)
+        with unittest.mock.patch.object(module, "batch_of", lambda case, device: (torch.full((2, 16), 7), torch.tensor([0, 5]), torch.tensor([7, 9]))):
+            module.stepper(case, "cpu")[0]()
+        hook.remove()
+        self.assertEqual([tuple(x.shape) for x in seen], [(2, 64)])
 
 
 if __name__ == "__main__":

@@ -35,21 +35,27 @@ PEAKS = (("H100", 989e12), ("H200", 989e12), ("A100", 312e12))  # dense bf16, FL
 
 # ---- a model and its data ----
 
-def write_texts(folder, vocabulary, n, tokens):
-    """A vocabulary of so many words, and documents of sentences that fill samples of n tokens."""
-    folder, draw = pathlib.Path(folder), random.Random(1)
-    words = [f"w{k}" for k in range(vocabulary - 5)]
-    (folder / "vocab.txt").write_text("\n".join(["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", *words]) + "\n", encoding="utf-8")
+def sentences_of(n, whole):
+    """Words of each sentence of a document: one sample of n tokens, [CLS] and [SEP] included, or several of different lengths."""
     sentence = max(1, min(14, n // 4))
-    documents = max(20, tokens // (2 * n))
+    if not whole:
+        return [sentence] * (2 * n // sentence)
+    return [min(sentence, n - 2 - k) for k in range(0, n - 2, sentence)]
+
+
+def write_texts(folder, vocabulary, n, tokens, whole):
+    """A vocabulary of so many words, and documents of sentences. whole: every sample has n tokens."""
+    folder, draw = pathlib.Path(folder), random.Random(1)
+    words, sizes = [f"w{k}" for k in range(vocabulary - 5)], sentences_of(n, whole)
+    (folder / "vocab.txt").write_text("\n".join(["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", *words]) + "\n", encoding="utf-8")
     lines = []
-    for _ in range(documents):
-        lines += [" ".join(draw.choices(words, k=sentence)) for _ in range(2 * n // sentence)] + [""]
+    for _ in range(max(20, tokens // sum(sizes))):
+        lines += [" ".join(draw.choices(words, k=k)) for k in sizes] + [""]
     (folder / "text").write_text("\n".join(lines), encoding="utf-8")
 
 
-def prepare(attempt, folder, size, n, tokens, vocabulary):
-    write_texts(folder, vocabulary, n, tokens)
+def prepare(attempt, folder, size, n, tokens, vocabulary, whole):
+    write_texts(folder, vocabulary, n, tokens, whole)
     must(attempt, "init", "--size", size, "--positions", n, "--vocab", f"{folder}/vocab.txt", "--seed", 1, "-o", f"{folder}/model")
     must(attempt, "prep", f"{folder}/text", "--vocab", f"{folder}/vocab.txt", "-n", n, "--pairing", "full", "-o", f"{folder}/data")
 
@@ -180,11 +186,11 @@ def compare_steps(attempt, folder, optimizer):
     return {"ok": not said, "against": against, "error": max(errors.values()), "most": PATHS[optimizer], "said": "; ".join(said)}
 
 
-def in_folder(work, attempt, size, n, tokens, vocabulary):
+def in_folder(work, attempt, size, n, tokens, vocabulary, whole=False):
     """work(attempt, folder) with a model and its data there; a failed command is no result."""
     try:
         with tempfile.TemporaryDirectory(prefix="gpu-check-") as folder:
-            prepare(attempt, folder, size, n, tokens, vocabulary)
+            prepare(attempt, folder, size, n, tokens, vocabulary, whole)
             return work(attempt, folder)
     except Failed as e:
         return dead(str(e))
@@ -221,7 +227,7 @@ def peak_of(device):
 
 
 def figures(attempt, case, seconds, tokens, memory):
-    """A row of results: rates count the tokens that a step had, FLOPs are scaled to them."""
+    """A row of results: rates count the tokens of a step, FLOPs are scaled to them."""
     size, mask, batch, n, _, _, vocabulary = case
     rate = flops_of(size, mask, batch, n, vocabulary) * tokens / (batch * n) / seconds
     peak = peak_of(attempt.kept.data["device"])
@@ -240,11 +246,11 @@ def time_ours(attempt, case):
         rows = [(b["tokens"] - t, b["elapsed_s"] - a["elapsed_s"]) for t, a, b in zip(before[1:], log, log[1:])]
         tokens, seconds = map(statistics.median, zip(*rows[len(rows) // 3:]))  # the first ones load and choose algorithms
         return {"ok": True, "launches": made.get("launches"), **figures(attempt, case, seconds, tokens, made.get("device_bytes"))}
-    return in_folder(work, attempt, size, n, 6 * batch * n, vocabulary)
+    return in_folder(work, attempt, size, n, 6 * batch * n, vocabulary, whole=True)
 
 
 def time_torch(attempt, case):
-    """The same step in torch, on as many tokens as whole samples have. Its failure is no fault of ours."""
+    """The same step in torch. Its failure is no fault of ours."""
     size, mask, batch, n, attention_dropout, steps, vocabulary = case
     described = {"size": size, "batch": batch, "n": n, "mask": mask, "attention_dropout": attention_dropout, "steps": steps,
                  "vocabulary": vocabulary, "device": attempt.o.device}
@@ -285,7 +291,7 @@ def row_of(name, ours, torch):
         share = percent(r["share"]) if r.get("share") else ""
         memory = f"{r['memory_bytes'] / 2**30:.1f}" if r.get("memory_bytes") else ""
         return [f"{1e3 * r['step_s']:.1f}", f"{r['tokens_per_s']:,.0f}", share, memory]
-    ratio = f"{torch['step_s'] / ours['step_s']:.2f} x" if ours.get("step_s") and torch.get("step_s") else ""
+    ratio = f"{ours['tokens_per_s'] / torch['tokens_per_s']:.2f} x" if ours.get("step_s") and torch.get("step_s") else ""
     return [name, *cells(ours), str(ours.get("launches") or ""), *cells(torch), ratio]
 
 
@@ -298,5 +304,5 @@ def lines(results):
     names = [k.removeprefix("ours ") for k in results if k.startswith("ours ")]
     rows = [row_of(k, results[f"ours {k}"], results.get(f"torch {k}", {})) for k in names]
     head = ["ms", "tokens/s", "of peak", "GiB"]
-    made += table(["model, batch x n, mask", *head, "launches", *(f"torch {x}" for x in head), "torch / ours"], rows) if rows else []
+    made += table(["model, batch x n, mask", *head, "launches", *(f"torch {x}" for x in head), "tokens/s, ours / torch"], rows) if rows else []
     return made + [f"- torch, {k}: no figures: {results[f'torch {k}']['said']}" for k in names if results.get(f"torch {k}", {}).get("said")]
