@@ -16,6 +16,7 @@ import subprocess
 import sys
 import tempfile
 import unittest
+import unittest.mock
 
 sys.dont_write_bytecode = True
 ROOT = pathlib.Path(__file__).resolve().parents[2]
@@ -206,6 +207,18 @@ class TorchTest(unittest.TestCase):
                      "ours,eager", *self.arguments)
         self.assertEqual(said.returncode, 0, said.stdout + said.stderr)
         self.assertIn("eager WRONG", said.stdout)
+
+    def test_the_mask_of_sdpa_is_made_once_and_additive(self):
+        import peers_contenders
+        options, seen = argparse.Namespace(batch=1, head_dim=8, heads=2, device="cpu", threads=1, layout="bnhd"), []
+        case = peers_contenders.Case(torch.rand(1, 6, 6) < 0.5, "", options, 6, torch.bfloat16)
+        attend = peers_contenders.build_sdpa_masked(case, False)
+        with unittest.mock.patch.object(torch.nn.functional, "scaled_dot_product_attention", lambda *x, attn_mask: seen.append(attn_mask)):
+            for _ in range(2):
+                attend(case.q, case.k, case.v)
+        self.assertIs(seen[0], seen[1])
+        self.assertEqual(seen[0].dtype, torch.bfloat16)
+        self.assertTrue(torch.equal(seen[0] == 0, case.table[None]))
 
     @unittest.skipUnless(shutil.which(os.environ.get("CXX", "g++")), "no C++ compiler")
     def test_flex_compiles_once_for_all_masks(self):

@@ -8,7 +8,9 @@ import re
 import subprocess
 import sys
 import tempfile
+import types
 import unittest
+import unittest.mock
 
 from common import Case, cmocka_count, cpu_only, has, has_operator, maskc, needs_transformers
 
@@ -42,6 +44,20 @@ class MeshTest(Case):
         self.assertIn("162 tokens", done.stdout)
         for name in ["maskc, plain", "maskc, shuffled", "maskc, ordered", *rivals]:
             self.assertRegex(done.stdout, rf"(?m)^{name} +\d+\.\d +\d+\.\d ")
+
+    def test_masks_of_torch_are_made_once_and_additive(self):
+        import numpy
+        import torch
+        with unittest.mock.patch.object(sys, "path", [str(EXAMPLES), *sys.path]):
+            import mesh_rivals
+        problem = types.SimpleNamespace(rows=numpy.array([0, 2, 5, 7]), keys=numpy.array([0, 1, 0, 1, 2, 1, 2]), n=3, orders={})
+        sdpa, tensors = torch.nn.functional.scaled_dot_product_attention, [torch.rand(1, 1, 3, 4) for _ in range(3)]
+        for name in ["dense", "gather"] + ["blocks"] * has("scipy"):
+            seen, attend = [], getattr(mesh_rivals.Rivals(problem), name)()[1]
+            with unittest.mock.patch.object(torch.nn.functional, "scaled_dot_product_attention", lambda *x, attn_mask: seen.append(attn_mask) or sdpa(*x, attn_mask)):
+                attend(*tensors)
+                attend(*tensors)
+            self.assertEqual((name, seen[0].dtype, seen[0] is seen[1]), (name, torch.float32, True))
 
 
 @cpu_only("the example runs on the CPU")

@@ -11,6 +11,8 @@ import torch
 import torch.nn.functional as F
 from torch import nn
 
+from peers_contenders import additive
+
 TYPES = {"F32": torch.float32, "BF16": torch.bfloat16, "F16": torch.float16}
 
 
@@ -80,8 +82,8 @@ def plain(batch, dtype):
 
 def sdpa(batch, dtype):
     active, bias = batch.active(), None
-    if active is not None:  # additive: torch would turn booleans into this in each call
-        bias = torch.zeros(active.shape, dtype=dtype).masked_fill(~active, -math.inf)
+    if active is not None:
+        bias = additive(active, dtype)
     return lambda q, k, v: F.scaled_dot_product_attention(q, k, v, attn_mask=bias)
 
 

@@ -85,9 +85,14 @@ def build_sdpa(case, training):
     return F.scaled_dot_product_attention
 
 
+def additive(table, dtype):
+    """0 where the mask is on, else -inf: PyTorch makes this of a bool mask anew in each call."""
+    return torch.zeros(table.shape, dtype=dtype, device=table.device).masked_fill_(~table, -math.inf)
+
+
 def build_sdpa_masked(case, training):
-    table = case.table[None]
-    return lambda q, k, v: F.scaled_dot_product_attention(q, k, v, attn_mask=table)
+    bias = additive(case.table[None], case.dtype)
+    return lambda q, k, v: F.scaled_dot_product_attention(q, k, v, attn_mask=bias)
 
 
 def build_sdpa_backend(backend, causal=False):
@@ -107,8 +112,7 @@ def build_sdpa_backend(backend, causal=False):
 
 def build_eager(case, training):
     """As models without a fused kernel do it: additive mask, softmax, three kernels."""
-    bias = torch.zeros(case.table.shape, dtype=case.dtype, device=case.device)
-    bias.masked_fill_(~case.table, -math.inf)
+    bias = additive(case.table, case.dtype)
 
     def attend(q, k, v):
         return (q @ k.transpose(-2, -1) * case.scale + bias).softmax(-1) @ v

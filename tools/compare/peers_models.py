@@ -10,6 +10,7 @@ import warnings
 
 import torch
 
+import peers_contenders
 import peers_report as report
 
 WIDTH, HEADS, VOCABULARY = 768, 12, 1000
@@ -66,8 +67,7 @@ def sdpa(model, text, n):
     model.set_attn_implementation("sdpa")
     if text is None:
         return {}
-    bias = torch.zeros(1, 1, n, n, dtype=model.dtype)  # additive, as that is what its kernel on CPUs takes without a copy
-    return {"attention_mask": bias.masked_fill_(~bits_of(text, n), -torch.inf)}
+    return {"attention_mask": peers_contenders.additive(bits_of(text, n)[None], model.dtype)}
 
 
 def flex(model, text, n):

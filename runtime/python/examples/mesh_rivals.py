@@ -37,6 +37,11 @@ def forward_alone(attend, tensors):
     return both_passes(attend, tensors, None, False)
 
 
+def additive(mask):
+    """The mask as torch's kernels read it: of booleans each call would make this anew."""
+    return torch.zeros(mask.shape).masked_fill_(~mask, -torch.inf)
+
+
 class Rivals:
     """torch's ways. Tensors are in the order of tokens; a way that wants another order brings them there before it is timed."""
 
@@ -56,8 +61,8 @@ class Rivals:
 
     def dense(self):
         """scaled_dot_product_attention with a mask [n, n]."""
-        table = self.table(torch.arange(self.n))
-        return None, lambda q, k, v: torch.nn.functional.scaled_dot_product_attention(q, k, v, attn_mask=table)
+        bias = additive(self.table(torch.arange(self.n)))
+        return None, lambda q, k, v: torch.nn.functional.scaled_dot_product_attention(q, k, v, attn_mask=bias)
 
     def flex(self):
         """FlexAttention, compiled, in the order of `maskc order`."""
@@ -83,7 +88,7 @@ class Rivals:
         mask = torch.zeros(count, size, 3 * size, dtype=torch.bool)
         mask[i // size, i % size, j - (i // size - 1) * size] = True
         mask[-1, self.n - (count - 1) * size:] = True  # rows that are padding: anything but nothing
-        mask = mask[:, None]
+        bias = additive(mask[:, None])
 
         def spread(t):
             """[count, H, 3 size, D]: each block with its neighbours."""
@@ -92,7 +97,7 @@ class Rivals:
 
         def attend(q, k, v):
             q = torch.nn.functional.pad(q[0], (0, 0, 0, padded - self.n)).unflatten(1, (count, size)).transpose(0, 1)
-            out = torch.nn.functional.scaled_dot_product_attention(q, spread(k), spread(v), attn_mask=mask)
+            out = torch.nn.functional.scaled_dot_product_attention(q, spread(k), spread(v), attn_mask=bias)
             return out.transpose(0, 1).flatten(1, 2)[None, :, :self.n]
         return order, attend
 
@@ -103,12 +108,13 @@ class Rivals:
         mask = torch.arange(most) < count[:, None]
         index = torch.zeros(self.n, most, dtype=torch.int64)
         index[mask] = self.keys
+        bias = additive(mask[:, None])
 
         def attend(q, k, v):
             out = []
             for head in range(q.shape[1]):  # all at once would need gigabytes
                 keys, values = k[0, head][index], v[0, head][index]
-                made = torch.nn.functional.scaled_dot_product_attention(q[0, head][:, None], keys, values, attn_mask=mask[:, None])
+                made = torch.nn.functional.scaled_dot_product_attention(q[0, head][:, None], keys, values, attn_mask=bias)
                 out.append(made[:, 0])
             return torch.stack(out)[None]
         return None, attend
