@@ -189,9 +189,11 @@ class PlanTest(reproduce_toy.Scratch):
 class InputTest(reproduce_toy.Scratch):
     def test_what_is_wrong_is_one_line(self):
         out, text = self.folder / "out", f"verb=text:{Toy.make() / 'text'}"
+        (Toy.folder / "run").mkdir()
+        (Toy.folder / "run/mask.mask").touch()
         for says, *more in (("NAME=TASK:FOLDER", "--tasks", "verb"), ("no such folder", "--tasks", "verb=text:/none"), ("no task talk;", "--tasks", "verb=talk:/"), ("train.tsv: no such file", "--tasks", f"verb=text:{self.folder}"), ("already", "--tasks", f"{text},{text}"),
                             ("at least one", "--tasks", ""), ("--minutes", "--minutes", 0), ("--seeds", "--seeds", 0), ("config.json", "--model", self.folder),
-                            ("--lr", "--lr", "nan"), ("--dtype", "--dtype", "f16"), ("8 or more", "--length", 4), ("--learned", "--learned", self.folder),
+                            ("--lr", "--lr", "nan"), ("--dtype", "--dtype", "f16"), ("8 or more", "--length", 4), ("--learned", "--learned", self.folder), ("another one", "--learned", Toy.folder / "run", "--learned", Toy.folder / "other/run"),
                             ("no such file", "--text", self.folder / "x"), ("a folder is expected", "-o", __file__), ("--page", "--page", self.folder / "x.txt"), ("baselines", "--baselines", Toy.folder / "trained/config.json")):
             made = run_here("glue-like", out, *more)
             self.assertEqual((made.returncode, len(made.stderr.splitlines()), made.stdout), (2, 1, ""), (says, made.stderr))
@@ -255,6 +257,18 @@ class PartsTest(reproduce_toy.Scratch):
         names = ["star", "random:10", "random:20", "keep:10:/x/P.npy", "keep:20:/x/P.npy", "file:/x/a/mask.mask", "file:/x/b/mask.mask", "like:file:/x/a/mask.mask", "like:star", "blocks:2:3:1",
                  "blocks:2:4:0"]
         self.assertEqual(len({masks.path(m, n, seed) for m in names for n in (32, 64) for seed in (0, 1)}), 2 * (len(names) + 4))
+
+    def test_a_learned_mask_is_known_by_its_content(self):
+        run_, seen = self.folder / "runs/dam", []
+        run_.mkdir(parents=True)
+        show = types.SimpleNamespace(json=lambda *_: {"heads": 1, "layers": 1})
+        c = types.SimpleNamespace(models=types.SimpleNamespace(heads=lambda: 2), s=types.SimpleNamespace(learned=[run_], length=32), programs=show)
+        masks = variants.Masks(None, self.folder / "masks", 2)
+        for k in (1, 1, 2):
+            (run_ / "mask.mask").write_text(f"length 32\nwindow({k})\n")
+            rows = [v for v in glue_like.rows(c) if v.name.endswith(" dam")]
+            seen.append([(v.key, masks.path(v.mask, 32, 0)) for v in rows])
+        self.assertEqual((len(seen[0]), seen[0], len({x for pair in seen[0] + seen[2] for x in pair})), (4, seen[1], 12))
 
     def test_a_sample_is_drawn_once_and_reads_back(self):
         for name in ("text", "pair", "swag", "squad2"):

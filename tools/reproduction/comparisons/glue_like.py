@@ -19,7 +19,8 @@ def with_diagonal(c):
     for run in c.s.learned:
         path = sorted(run.glob("mask.*"))[0]
         variants.check_learned(path, c.programs, c.s.length, heads)
-        found += [variants.Variant(f"learned: {run.name}", "learned", f"file:{path}"), variants.Variant(f"random as {run.name}", "random", f"like:file:{path}")]
+        found += [variants.Variant(f"{words} {run.name}", group, f"{kind}:{path}", digest=variants.digest_of(path))
+                  for words, group, kind in (("learned:", "learned", "file"), ("random as", "random", "like:file"))]
     return found
 
 

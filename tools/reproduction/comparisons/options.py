@@ -11,7 +11,7 @@ from . import folders
 
 EPILOG = """
 cells: each is a run of maskbert finetune from the same model, with the same data and the same order of examples for a seed; its result is
-DIR/cells/NAME.json. The same command goes on where it was interrupted and makes no cell twice.
+DIR/cells/NAME.json (a learned mask's name has a digest of it: another mask has cells of its own). The same command goes on where it was interrupted and makes no cell twice.
 
 time: --minutes is for one call. Where it is short, seeds are left out first, then tasks, never masks: a block (a task with a seed) has all
 masks. It begins where its estimated time is left, and may end a fifth of --minutes late; what is then missing the same command makes. Where not
@@ -103,7 +103,9 @@ def from_options(o):
     if o.page and (o.page.suffix != ".md" or not o.page.parent.is_dir()):
         raise Fatal(2, f"--page {o.page}: a file NAME.md in a folder that is there is expected")
     learned = [run.resolve() for run in getattr(o, "learned", [])]
-    for run in learned:
+    for k, run in enumerate(learned):
+        if run.name in [r.name for r in learned[:k]]:
+            raise Fatal(2, f"--learned {run}: the table names runs by their folders, and another one is named {run.name}")
         if not list(run.glob("mask.*")):
             raise Fatal(2, f"--learned {run}: a run with mask.mask or mask.npy is expected")
     if o.length < 8 or min(getattr(o, "lengths", (8,))) < 8:

@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """The rows of a comparison: a mask, with the diagonal or without, a transform, a start. Masks become .npy files in DIR/masks."""
 import dataclasses
+import hashlib
+import pathlib
 import random
 import re
 
@@ -19,6 +21,7 @@ class Variant:
     diagonal: bool = True
     transform: str = ""
     start: str = "model"
+    digest: str = ""  # of a file that is not made in DIR: another one is another cell
 
     @property
     def label(self):
@@ -26,7 +29,7 @@ class Variant:
 
     @property
     def key(self):
-        return re.sub(r"[^A-Za-z0-9.=-]", "_", self.name) + ("" if self.diagonal else "-off")
+        return re.sub(r"[^A-Za-z0-9.=-]", "_", self.name) + (f"-{self.digest}" if self.digest else "") + ("" if self.diagonal else "-off")
 
 
 def without(variants):
@@ -58,6 +61,12 @@ def blocks_text(count, found, n):
     return "\n".join(lines) + "\n"
 
 
+def digest_of(path):
+    """Hash of a mask's file; empty where none is there."""
+    path = pathlib.Path(path)
+    return hashlib.sha256(path.read_bytes()).hexdigest()[:16] if path.is_file() else ""
+
+
 def is_drawn(mask):
     """Is it another mask for another seed?"""
     return mask.startswith(("random:", "like:"))
@@ -80,7 +89,8 @@ class Masks:
         kind = mask.partition(":")[0] if "/" in mask else ""
         percent = mask.split(":")[1] if kind == "keep" else ""
         parent = mask.split("/")[-2] if "/" in mask else ""
-        return self.folder / ("-".join(filter(None, (kind, percent, parent, name, f"n{n}", f"seed{seed}" if is_drawn(mask) else ""))) + ".npy")
+        content = digest_of(mask[mask.index("/"):]) if "/" in mask else ""
+        return self.folder / ("-".join(filter(None, (kind, percent, parent, name, content, f"n{n}", f"seed{seed}" if is_drawn(mask) else ""))) + ".npy")
 
     def file(self, mask, n, seed=0):
         path = self.path(mask, n, seed)
