@@ -6,7 +6,9 @@ What needs torch is skipped, and counted as skipped, where this Python has none.
 lines, so that tools/count_tests adds it up.
 """
 import argparse
+import importlib.machinery
 import importlib.util
+import io
 import json
 import math
 import os
@@ -23,6 +25,7 @@ ROOT = pathlib.Path(__file__).resolve().parents[2]
 sys.path[:0] = [str(ROOT / "tools"), str(ROOT / "tools/compare"), str(ROOT / "tests/support")]
 import cmocka_count  # noqa: E402
 import peers_mma  # noqa: E402
+import peers_options  # noqa: E402
 import peers_plan  # noqa: E402
 import peers_report as report  # noqa: E402
 
@@ -44,6 +47,13 @@ def run(command, **environment):
 
 def peers(*arguments, **environment):
     return run([sys.executable, ROOT / "tools/peers", *arguments], **environment)
+
+
+def module_of(path):
+    loader = importlib.machinery.SourceFileLoader(pathlib.Path(path).stem, str(ROOT / path))
+    module = importlib.util.module_from_spec(importlib.util.spec_from_loader(loader.name, loader))
+    loader.exec_module(module)
+    return module
 
 
 class ReportTest(unittest.TestCase):
@@ -80,6 +90,23 @@ class ReportTest(unittest.TestCase):
                          ("-", "-", "-", "6.00 x"))
         self.assertEqual(row["verified"], "eager WRONG (inf x tolerance); flex-16 FAILED; "
                                           "sdpa+mask loose (1.6 x)")
+
+    def test_a_printed_table_is_drawn(self):
+        """Types stay apart; a table without our dense kernel, or without a rival, has no such ratio."""
+        plot = module_of("tools/compare/benchmarks/plot_table.py")
+        for wide in (False, True):
+            with unittest.mock.patch("sys.stdout", io.StringIO()) as text:
+                table = report.Table(["star"], wide)
+                for dtype, ours, others in (("f32", 4e-3, [self.result("sdpa+mask", 8e-3)]), ("bf16", 1e-3, [])):
+                    more = {"dtype": dtype, "pass": "both"}
+                    table.line(report.row_of([r | more for r in (self.result("ours", ours), self.result("sdpa", 2e-3, masked=False), *others)]))
+            (device, rows), = plot.tables(f"CPU, 2 threads; torch 2\n{text.getvalue()}")
+            made = [plot.content(device, rows, 64, dtype) for dtype in (None, "bf16")]
+            self.assertEqual([[s["values"][0] for s in m["series"]] for m in made], [[4.0, 8.0, 2.0], [1.0, None, 2.0]])
+            self.assertEqual([m["rows"][0]["said"] for m in made], ["2 \N{MULTIPLICATION SIGN}", ""])
+            self.assertIn(" bf16,", made[1]["note"])
+            with self.assertRaises(plot.Missing):
+                plot.content(device, rows, 64, "f16")
 
     def test_json_has_no_infinity(self):
         with tempfile.TemporaryDirectory() as folder:
@@ -151,10 +178,21 @@ class CommandTest(unittest.TestCase):
                                 (["--pass", "sideways"], "sideways"), (["--plot", "x.gif"], ".svg"),
                                 (["--json", "/proc/nonexistent/r.json"], "/proc/nonexistent/r.json"),
                                 (["--json", "/"], "cannot be written"),
-                                (["--clock", "cpu", "--threads", "2"], "--threads 1"), (["--layers", "0"], "0")):
+                                (["--clock", "cpu", "--threads", "2"], "--threads 1"), (["--layers", "0"], "0"),
+                                (["--layers", "2"], "--models")):
             said = peers(*arguments)
             self.assertEqual(said.returncode, 2, said.stderr)
             self.assertIn(word, said.stderr)
+
+    def test_options_without_effect_are_refused(self):
+        parser = peers_options.new_parser()
+        for mode, *others in (("--models", ["--masks", "star"], ["--heads", "3"], ["--head-dim", "32"], ["--layout", "bhnd"], ["--statistic", "p10"],
+                               ["--plot", "x.png"], ["--between"]),
+                              ("--between", ["--plot", "x.png"], ["--pass", "forward"], ["--layout", "bhnd"], ["--contenders", "ours"]),
+                              ("--overhead", ["--json", "x"], ["--between"], ["-n", "64"]), ("--wide", ["--layers", "2"])):
+            for more in others:
+                with self.assertRaisesRegex(peers_options.Fatal, more[0].replace("-n", "--length")):
+                    peers_options.refuse_unused(parser, parser.parse_args([mode, *more]))
 
 
 @needs_torch
@@ -252,6 +290,7 @@ class TorchTest(unittest.TestCase):
             self.assertEqual(set(r["contenders"]), {"maskc", "sdpa", "nothing"})
             self.assertLess(r["errors"]["sdpa"], 1e-4)
         for arguments, word in ((("--models", "bort"), "bort"), (("--models", "--contenders", "eager"), "eager"),
+                                (("--models", "--contenders", "maskc"), "sdpa, flex"), (("--models", "--contenders", "flex"), "no backward"),
                                 (("--models", "--pass", "backward"), "forward and both")):
             said = peers(*arguments, "--package", PACKAGE)
             self.assertEqual((said.returncode, said.stderr.count("\n")), (2, 1), said.stderr)
@@ -270,8 +309,6 @@ class TorchTest(unittest.TestCase):
             self.assertAlmostEqual(r["ratio"], r["between"]["median_s"] / r["alone"]["median_s"])
             self.assertEqual([r[kind]["samples"] for kind in ("between", "alone", "cold")], [1, 1, 1])
             self.assertIn(f"{r['ratio']:.2f} x", said.stdout)
-        said = peers("--between", "--contenders", "ours")
-        self.assertEqual((said.returncode, said.stderr.count("\n")), (2, 1), said.stderr)
 
     def test_bad_masks_end_before_timing(self):
         said = peers("-n", "64", "--masks", "star", "windw(2)", *self.arguments)

@@ -171,14 +171,15 @@ def measure(options, label, n, dtype, training, now):
 def show_row(row, clock):
     median = {name: c["median_s"] for name, c in row["contenders"].items()}
     first = {name: c["first_s"] - c["median_s"] for name, c in row["contenders"].items()}
-    best = min((name for name in median if name not in ("maskc", "nothing")), key=median.get)
+    best = min((name for name in median if name not in ("maskc", "nothing")), key=median.get, default=None)
+    ratios = f"{median[best] / median['maskc']:.2f} x {best}; ceiling {median[best] / median['nothing']:.2f} x; " if best else ""
     what = "training step" if row["training"] else "inference"
     print(report.terminal.fold(
         f"{row['model']}, n={row['length']}, {row['dtype']}, {what}: " +
         ", ".join(f"{name} {1e3 * t:.0f}" for name, t in median.items() if name != "nothing") + " ms; without attention "
         f"{1e3 * median['nothing']:.0f}"))
     print(report.terminal.fold(
-        f"  {median[best] / median['maskc']:.2f} x {best}; ceiling {median[best] / median['nothing']:.2f} x; first call, beyond a later one: " +
+        f"  {ratios}first call, beyond a later one: " +
         ", ".join(f"{name} {first[name]:.2f} s" for name in first if name != "nothing")))
     for name, reason in row["reasons"].items():
         print(report.terminal.fold(f"  {name}: {reason}"))
