@@ -1,16 +1,19 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""bert_peers_test.py BUILD: tools/bert-peers. What needs torch 2 and numpy is skipped, and counted as skipped, where
+"""bert_peers_test.py BUILD [--long]: tools/bert-peers and tools/encoder-peers; --long: its contenders too, with transformers. What needs torch 2 and numpy is skipped, and counted as skipped, where
 this Python lacks one of them. Closes with cmocka's lines, so that tools/count_tests adds it up."""
 import importlib.machinery
 import importlib.util
+import io
 import json
 import os
 import pathlib
 import subprocess
 import sys
 import tempfile
+import types
 import unittest
+import unittest.mock
 
 sys.dont_write_bytecode = True
 ROOT = pathlib.Path(__file__).resolve().parents[3]
@@ -31,9 +34,9 @@ def peers(*arguments):
                           capture_output=True, text=True, check=False)
 
 
-def load_program():
-    loader = importlib.machinery.SourceFileLoader("bert_peers", str(ROOT / "tools/bert-peers"))
-    module = importlib.util.module_from_spec(importlib.util.spec_from_loader("bert_peers", loader))
+def load_program(name="bert-peers"):
+    loader = importlib.machinery.SourceFileLoader(name.replace("-", "_"), str(ROOT / "tools" / name))
+    module = importlib.util.module_from_spec(importlib.util.spec_from_loader(loader.name, loader))
     loader.exec_module(module)
     return module
 
@@ -102,6 +105,46 @@ class CommandTest(unittest.TestCase):
             r = subprocess.run([sys.executable, ROOT / "tools/encoder-peers", "--build", BUILD, *arguments], capture_output=True, text=True, check=False)
             self.assertEqual((r.returncode, r.stdout), (code, ""), r.stderr)
             self.assertRegex(r.stderr.splitlines()[-1], r"^encoder-peers: ")
+
+    def test_encoders_keep_what_was_measured(self):
+        """An interrupt in the second family."""
+        program, done = load_program("encoder-peers"), [{"contender": "ours f32", "dtype": "f32", "verdict": "ok", "median_s": 1.0, "p10_s": 1.0, "p90_s": 1.0}]
+        work = types.SimpleNamespace(run=unittest.mock.Mock(side_effect=[done, KeyboardInterrupt]))
+        with tempfile.TemporaryDirectory() as folder, unittest.mock.patch.dict(sys.modules, encoder_peers=types.SimpleNamespace(Family=lambda *_: work)), \
+                unittest.mock.patch.multiple(program.bert, import_torch=lambda o: None, print_header=lambda o, torch: {}), \
+                unittest.mock.patch("sys.stdout", io.StringIO()):
+            path = pathlib.Path(folder) / "x.json"
+            code = program.compare(program.new_parser().parse_args(["--build", BUILD, "-n", "8", "--json", str(path)]))
+            self.assertEqual((code, json.loads(path.read_text(encoding="utf-8"))["results"]), (130, done))
+
+    @unittest.skipUnless("--long" in sys.argv and has_torch and importlib.util.find_spec("transformers"), "without --long, torch or transformers")
+    def test_encoders_train(self):
+        """Right ones pass, a model with other keys does not; the head computes the masked rows only."""
+        import torch
+        program = load_program("encoder-peers")
+        import encoder_peers as work_of
+        for family in work_of.GRADIENTS:
+            o = program.new_parser().parse_args(["--train", "--quick", "--repeat", "1", "--tokens", "64", "--threads", "1", "--contenders", "ours f32,ours bf16,eager f32,eager bf16"])
+            with tempfile.TemporaryDirectory() as folder:
+                work = work_of.Family(o, family, pathlib.Path(folder), pathlib.Path(BUILD, "tools/libbert_train.so"))
+                self.assertEqual([(r["contender"], r["verdict"], r.get("reason")) for r in work.run(32)], [(c, "ok", None) for c in work.contenders(None)])
+                batch, seen = work_of.Batch(2, 32, work.config.vocab_size), []
+                reference, one = work.reference(batch), work_of.TorchSteps(work.load(), torch.float32, batch)
+                one.model.get_output_embeddings().register_forward_hook(lambda m, x, out: seen.append(len(out)))
+                self.assertLessEqual(reference.error(*one.gradients(reference.shapes), torch.float32), 1)
+                self.assertEqual(seen, [len(batch.rows)])
+                frozen, base = [], one.model.base_model
+                with unittest.mock.patch.object(torch, "compile", lambda m, **_: lambda **x: frozen.append(torch._inductor.config.freezing) or m(**x)):
+                    first = [work_of.Torch(base, torch.float32, batch, compiled) for compiled in (True, False)][0]
+                    first()
+                self.assertEqual(frozen, [True])
+                for name, x in one.model.named_parameters():  # other keys: the loss stays near ln V
+                    if name.endswith((".k.weight", ".key.weight", "Wqkv.weight")):
+                        with torch.no_grad():
+                            (x[64:128] if "Wqkv" in name else x).neg_()
+                loss, found = one.gradients(reference.shapes)
+                self.assertLess(abs(loss / reference.loss - 1), work_of.LOSS_TOLERANCE)
+                self.assertGreater(reference.error(loss, found, torch.bfloat16), 1)
 
     @unittest.skipIf(has_torch, "this Python has torch 2 and numpy")
     def test_without_torch(self):

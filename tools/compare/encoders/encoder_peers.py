@@ -14,11 +14,13 @@ import bert_peers_torch
 import bert_train_ours
 import peers_report as report
 from bert_peers_ours import OWN
+from bert_train_torch import masked_loss
 from peers_clock import CpuClock, interleave
 
 F32_TOLERANCE = 1e-4  # of the largest value
 BF16_TOLERANCE = 3  # times the rms error of torch's bf16
 LOSS_TOLERANCE = 1e-2
+F32_GRADIENT, BF16_GRADIENT = 1e-3, 3  # of a tensor's norm; times the error of torch's bf16
 MASKED_SHARE, FIRST_ID = 0.3, 5
 NAMES = {torch.float32: "f32", torch.bfloat16: "bf16"}
 
@@ -26,6 +28,13 @@ CONFIGS = {
     "modernbert": ("ModernBert", {}),
     "mpnet": ("MPNet", {"max_position_embeddings": 514}),
     "xlm-r": ("XLMRoberta", {"vocab_size": 32000, "type_vocab_size": 1, "pad_token_id": 1, "max_position_embeddings": 514}),
+}
+# Parameters whose gradients are compared: words, the first attention's queries, the last layer, what else attention has.
+GRADIENTS = {
+    "modernbert": ("embeddings.tok_embeddings.weight", "layers.0.attn.Wqkv.weight", "layers.{last}.mlp.Wo.weight"),
+    "mpnet": ("embeddings.word_embeddings.weight", "encoder.layer.0.attention.attn.q.weight", "encoder.layer.{last}.output.dense.weight",
+              "encoder.relative_attention_bias.weight"),
+    "xlm-r": ("embeddings.word_embeddings.weight", "encoder.layer.0.attention.self.query.weight", "encoder.layer.{last}.output.dense.weight"),
 }
 SMALL = {"hidden_size": 64, "num_hidden_layers": 2, "num_attention_heads": 2, "intermediate_size": 96, "vocab_size": 200}
 
@@ -46,9 +55,7 @@ class Batch:
         self.first_parts = [n] * count
         self.rows = torch.randperm(self.tokens, generator=g)[:int(MASKED_SHARE * self.tokens)].sort().values.numpy()
         self.labels = torch.randint(FIRST_ID, words, (len(self.rows),), generator=g).numpy()
-        self.targets = torch.full((self.tokens,), -100)
-        self.targets[self.rows] = torch.from_numpy(self.labels)
-        self.targets = self.targets.view(count, n)
+        self.masked = torch.from_numpy(self.rows), torch.from_numpy(self.labels)
 
 
 def bert_names(model):
@@ -68,46 +75,74 @@ class Torch:
     """transformers' model in one type, eager or compiled."""
 
     def __init__(self, model, dtype, batch, compiled):
-        torch._dynamo.reset()
-        self.model, self.ids = model.to(dtype), batch.ids
+        self.model, self.ids, self.compiled = model.to(dtype), batch.ids, compiled
         self.call = torch.compile(self.model, dynamic=False) if compiled else self.model
-        torch._inductor.config.freezing = compiled
 
     @torch.no_grad()
     def __call__(self):
-        return self.call(input_ids=self.ids).last_hidden_state
+        with torch._inductor.config.patch(freezing=self.compiled):  # read where a call compiles
+            return self.call(input_ids=self.ids).last_hidden_state
 
     def states(self):
         return self().float().reshape(-1, self.model.config.hidden_size).numpy()
 
 
 class TorchSteps:
-    """Whole steps: autocast in bf16, fused AdamW."""
+    """Whole steps: autocast in bf16, masked rows gathered before the head, fused AdamW."""
 
-    def __init__(self, model, dtype, batch, compiled):
-        torch._dynamo.reset()
-        torch._inductor.config.freezing = False
+    def __init__(self, model, dtype, batch, compiled=False):
         self.model, self.batch, self.dtype = model.train(), batch, dtype
         self.optimizer = torch.optim.AdamW(model.parameters(), lr=1e-4, eps=1e-6, weight_decay=0.01, fused=True)
         self.run = torch.compile(self.loss_of, dynamic=False) if compiled else self.loss_of
 
-    def loss_of(self, ids, targets):
-        return self.model(input_ids=ids, labels=targets).loss
+    def loss_of(self, ids, rows, labels):
+        return masked_loss(self.model.base_model(input_ids=ids).last_hidden_state, rows, labels, self.head)
 
-    def __call__(self):
+    def head(self, states):
+        m = self.model
+        return m.lm_head(states) if hasattr(m, "lm_head") else m.decoder(m.head(states))
+
+    def backward(self):
         self.optimizer.zero_grad(set_to_none=True)
         with torch.autocast("cpu", torch.bfloat16, enabled=self.dtype == torch.bfloat16):
-            loss = self.run(self.batch.ids, self.batch.targets)
+            loss = self.run(self.batch.ids, *self.batch.masked)
         loss.backward()
+        return loss
+
+    def gradients(self, names):
+        """(loss, {name without the model's prefix: gradient})"""
+        loss, known = self.backward().item(), dict(self.model.base_model.named_parameters())
+        return loss, {name: known[name].grad.numpy().copy() for name in names}
+
+    def __call__(self):
+        loss = self.backward()
         torch.nn.utils.clip_grad_norm_(self.model.parameters(), 1.0)
         self.optimizer.step()
         return loss.item()
 
 
+class Gradients:
+    """Loss and gradients of torch in f32, and the errors of its bf16."""
+
+    def __init__(self, truth, half):
+        self.loss, self.truth = truth
+        self.shapes = {name: x.shape for name, x in self.truth.items()}
+        self.half = {name: self.distance(half, name) for name in self.truth}
+
+    def distance(self, found, name):
+        return numpy.linalg.norm((found[name] - self.truth[name]).ravel()) / numpy.linalg.norm(self.truth[name].ravel())
+
+    def error(self, loss, found, dtype):
+        """The largest, in tolerances; NaN is infinitely wrong."""
+        most = {name: BF16_GRADIENT * x if dtype == torch.bfloat16 else F32_GRADIENT for name, x in self.half.items()}
+        errors = [abs(loss - self.loss) / self.loss / LOSS_TOLERANCE, *(self.distance(found, name) / most[name] for name in self.truth)]
+        return float(max(errors)) if numpy.isfinite(errors).all() else numpy.inf
+
+
 class Family:
     def __init__(self, o, name, folder, library):
         prefix, named = CONFIGS[name]
-        more = {"attention_dropout": 0.0, "embedding_dropout": 0.0, "mlp_dropout": 0.0, "sparse_prediction": True} if name == "modernbert" else {
+        more = {"attention_dropout": 0.0, "embedding_dropout": 0.0, "mlp_dropout": 0.0} if name == "modernbert" else {
             "hidden_dropout_prob": 0.0, "attention_probs_dropout_prob": 0.0}
         self.o, self.name, self.folder = o, name, folder
         self.config = getattr(transformers, prefix + "Config")(**{**named, **more, **(SMALL if o.quick else {})})
@@ -154,8 +189,7 @@ class Family:
     def judge(self, one, dtype, reference):
         """(verdict, error in tolerances)"""
         if self.o.train:
-            first = one.gradients({})[0] if isinstance(one, bert_train_ours.Ours) else one()
-            error = abs(first - reference.loss) / reference.loss / LOSS_TOLERANCE
+            error = reference.error(*one.gradients(reference.shapes), dtype)
         elif dtype == torch.bfloat16:
             one_states = states_of(one)
             error = rms(one_states - reference.states) / reference.rms / BF16_TOLERANCE
@@ -166,14 +200,15 @@ class Family:
     def reference(self, batch):
         model = self.load()
         if self.o.train:
-            with torch.no_grad():
-                return types.SimpleNamespace(loss=model(input_ids=batch.ids, labels=batch.targets).loss.item())
+            names = [name.format(last=self.config.num_hidden_layers - 1) for name in GRADIENTS[self.name]]
+            return Gradients(TorchSteps(model, torch.float32, batch).gradients(names), TorchSteps(model, torch.bfloat16, batch).gradients(names)[1])
         states = Torch(model, torch.float32, batch, False).states()
         rough = Torch(self.load(), torch.bfloat16, batch, False).states()
         return types.SimpleNamespace(states=states, rms=rms(rough - states))
 
     def run(self, n):
         batch = Batch(max(1, self.o.tokens // n), n, self.config.vocab_size)
+        torch._dynamo.reset()  # code of other lengths
         reference, tried, ready = self.reference(batch), [], {}
         for name, (dtype, make) in self.contenders(batch).items():
             report.progress(f"{self.name} {n}: checking {name}")
