@@ -19,7 +19,7 @@ try:
 except ImportError as e:
     print(f"skipped: {sys.executable} has no matplotlib ({e}); apt install python3-matplotlib")
     sys.exit(77)
-from case import PACKAGE, SHIPPED_DPI, SVG, Case, curves, data, figure_of, figures, kinds, numbers, paper, texts  # noqa: E402
+from case import PACKAGE, SHIPPED_DPI, SVG, Case, curves, data, figure_of, figures, kinds, numbers, paper, said_by, texts  # noqa: E402
 from figures import command  # noqa: E402
 from maps_cases import Maps  # noqa: E402, F401
 
@@ -179,12 +179,22 @@ class Numbers(Case):
     def test_times_are_those_of_bench(self):
         example = copy.deepcopy(kinds.KINDS["times"].example)
         self.assertIn("512", self.said("times", example))
+        example["results"][1]["dense_extrapolated"] = True
+        with paper.style():
+            figure = figure_of("times", example)
+            self.assertEqual([list(line.get_xdata()) for line in figure.axes[0].lines if line.get_fillstyle() == "none"], [[1024]])
+        self.assertIn("extrapolated from a shorter length", " ".join(said_by(figure)))
         example["results"] = example["results"][:1]
         example["results"][0].update(median_s=0.002, dense_s=0.0062, lowering="tiles")
         said = self.said("times", example)
         for word in ("2 ms, 3.1 \N{MULTIPLICATION SIGN} as fast as dense", "star", "f32 forward", "time (ms)"):
             self.assertIn(word, said)
         self.assertTrue(any("512 tokens, cpu, 2 threads, 12 heads" in t for t in said), said)
+        self.assertNotIn("extrapolated", " ".join(said))
+        example["results"][0].update(dense_s=0.246, dense_extrapolated=True)
+        said = " ".join(self.said("times", example))
+        self.assertIn("2 ms, 123 \N{MULTIPLICATION SIGN} as fast as dense", said)
+        self.assertIn("extrapolated from a shorter length", said)
 
 
 class Refusals(Case):

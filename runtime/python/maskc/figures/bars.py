@@ -7,7 +7,7 @@ BARS = record(title=optional(text), note=optional(text), y=data.axis, groups=opt
               methods=listing(record(name=text, values=listing(optional(data.number)), deviations=optional(listing(optional(data.deviation))))))
 RESULT = record(True, mask=text, length=data.number, heads=data.number, batch=data.number, head_dim=data.number, dtype=text,
                 **{"pass": data.choice("forward", "backward")}, median_s=data.number, dense_s=data.number, p10_s=optional(data.number),
-                p90_s=optional(data.number))
+                p90_s=optional(data.number), dense_extrapolated=optional(data.flag, False))
 TIMES = record(True, title=optional(text), note=optional(text), device=text, threads=data.number, results=listing(RESULT))
 
 
@@ -126,16 +126,23 @@ def draw_lengths(d, columns):
         else:
             at.set_axis_off()
     paper.legend(axes[0, 0], across=3)
-    paper.note(figure, [d.note, setting(d), "solid: under the mask; dashed: our dense kernel, which computes all entries"])
+    paper.note(figure, [d.note, setting(d), "solid: under the mask; dashed: our dense kernel, which computes all entries", extrapolated(d)])
     return figure
+
+
+def extrapolated(d):
+    """The note's line about times of the dense kernel that maskc bench did not measure."""
+    return "hollow: dense kernel's time extrapolated from a shorter length" if any(r.dense_extrapolated for r in d.results) else ""
 
 
 def draw_kind(axes, d, kind, masks, outer):
     for k, mask in enumerate(masks):
-        of = sorted((r.length, r.median_s * 1e3, r.dense_s * 1e3) for r in d.results
+        of = sorted((r.length, r.median_s * 1e3, r.dense_s * 1e3, r.dense_extrapolated) for r in d.results
                     if r.mask == mask and (r.dtype, getattr(r, "pass")) == kind)
         if of:
             axes.plot([r[0] for r in of], [r[2] for r in of], color=paper.colour(k), linestyle="--", linewidth=0.8, alpha=0.7)
+            hollow = [r for r in of if r[3]]
+            axes.plot([r[0] for r in hollow], [r[2] for r in hollow], paper.marker(k), color=paper.colour(k), fillstyle="none", markersize=4.5)
             axes.plot([r[0] for r in of], [r[1] for r in of], color=paper.colour(k), marker=paper.marker(k), label=paper.name_of(mask))
     values = [x * 1e3 for r in d.results for x in (r.median_s, r.dense_s)]
     label = {"scale": "log", "label": "time (ms)" if outer[0] else ""}
@@ -150,6 +157,11 @@ def time_text(value):
     return paper.short(float(f"{value:.3g}")) if value < 100 else paper.short(round(value))
 
 
+def ratio_text(value):
+    """Two digits, or all those before the point."""
+    return f"{value:.2g}" if value < 9.95 else paper.short(round(value))
+
+
 def draw_one_length(d, columns):
     """Bars of ours and dense, with the speedup at their end."""
     from matplotlib.patches import Patch
@@ -158,8 +170,8 @@ def draw_one_length(d, columns):
     names = []
     for k, r in enumerate(d.results):
         axes.barh(-k + 0.19, r.median_s * 1e3, 0.36, color=paper.DARK)
-        axes.barh(-k - 0.19, r.dense_s * 1e3, 0.36, color="#a9b3d6")
-        axes.annotate(f"{time_text(r.median_s * 1e3)} ms, {r.dense_s / r.median_s:.2g} \N{MULTIPLICATION SIGN} as fast as dense",
+        axes.barh(-k - 0.19, r.dense_s * 1e3, 0.36, edgecolor="#a9b3d6", color="none" if r.dense_extrapolated else "#a9b3d6")
+        axes.annotate(f"{time_text(r.median_s * 1e3)} ms, {ratio_text(r.dense_s / r.median_s)} \N{MULTIPLICATION SIGN} as fast as dense",
                       (r.median_s * 1e3, -k + 0.19), (3, 0), textcoords="offset points", va="center", fontsize=paper.SMALL)
         names.append(f"{r.mask}\n{r.dtype} {getattr(r, 'pass')}")
     axes.set_yticks([-k for k in range(len(names))])
@@ -169,5 +181,5 @@ def draw_one_length(d, columns):
     paper.grid(axes, "x")
     axes.tick_params(axis="y", length=0)
     paper.legend(axes, [Patch(color=paper.DARK, label="under the mask"), Patch(color="#a9b3d6", label="our dense kernel")])
-    paper.note(figure, [d.note, f"{d.results[0].length:g} tokens, " + setting(d)])
+    paper.note(figure, [d.note, f"{d.results[0].length:g} tokens, " + setting(d), extrapolated(d)])
     return figure
