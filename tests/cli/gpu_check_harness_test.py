@@ -12,7 +12,7 @@ import unittest
 import unittest.mock
 
 sys.dont_write_bytecode = True
-from gpu_check_help import MASKC, call_of, gpu_check, script  # noqa: E402
+from gpu_check_help import MASKC, call_of, gpu_check, options, script  # noqa: E402
 import cmocka_count  # noqa: E402
 from gpu_check import expected, harness, harness_cases as known, timing, work  # noqa: E402
 
@@ -130,6 +130,11 @@ class StageTest(unittest.TestCase):
         self.assertNotIn("skipped", said.stdout)
         with tempfile.TemporaryDirectory() as folder:
             self.assertEqual(harness.missing(call_of(folder, harness=pathlib.Path("/nowhere"))), "/nowhere: it has no program 'host'")
+            keys = []
+            for text in ("a", "a", "b"):
+                pathlib.Path(folder, "q64_w2.cubin").write_text(text, encoding="utf-8")
+                keys.append({i.key for i in harness.stage(options(device="cuda", harness=pathlib.Path(folder))).items})
+            self.assertTrue(len(keys[0]) == 1 and keys[0] == keys[1] and not keys[0] & keys[2], keys)
 
 
 if __name__ == "__main__":

@@ -15,7 +15,7 @@ import unittest.mock
 sys.dont_write_bytecode = True
 from gpu_check_help import BUILD, MASKC, MOCK_MASKC, call_of, command_of, environment_of, mock_build, options, script  # noqa: E402
 import cmocka_count  # noqa: E402
-from gpu_check import calibrate, cases, maskbert, peers, programs, python_tests, sanitize, stages, verify, work  # noqa: E402
+from gpu_check import calibrate, cases, maskbert, peers, programs, python_tests, sanitize, stages, timing, verify, work  # noqa: E402
 
 MEMCHECK = """========= COMPUTE-SANITIZER
 ========= Program hit CUDA_ERROR_NOT_FOUND (error 500) due to "named symbol not found" on CUDA API call to cuModuleGetFunction.
@@ -73,6 +73,11 @@ class CasesTest(unittest.TestCase):
                 self.assertIn(cases.Kernel(mask, n, "bf16"), checked)
             for head_dim in cases.HEAD_DIMS:
                 self.assertIn(cases.Kernel("star", n, "bf16", head_dim), checked)
+
+    def test_names_of_cases_have_the_masks_asked_for(self):
+        """A call with --masks must not reuse figures of other masks, nor replace those of all."""
+        every = [{i.name for make in (timing.stage, peers.stage) for i in make(options(device="cuda", masks=m)).items} for m in (None, ["star"], ["causal"])]
+        self.assertFalse(every[0] & every[1] or every[0] & every[2] or every[1] & every[2])
 
     def test_stages_of_a_call(self):
         self.assertEqual(stages.names(options(device="cuda", harness=pathlib.Path("h"))), list(stages.STAGES))

@@ -15,7 +15,7 @@ import unittest.mock
 sys.dont_write_bytecode = True
 from gpu_check_help import ROOT, gpu_check, script  # noqa: E402
 import cmocka_count  # noqa: E402
-from gpu_check import build, machine, programs, results  # noqa: E402
+from gpu_check import build, machine, programs, results, work  # noqa: E402
 
 
 class OptionsTest(unittest.TestCase):
@@ -118,8 +118,24 @@ class ResultsTest(unittest.TestCase):
             kept.put("verify", "star", {"ok": True})
             self.assertTrue(kept.path.name.startswith("some-gpu-80gb-20"))
             self.assertEqual(results.Results(folder, "Some GPU 80GB", "abc").stage("verify"), {"star": {"ok": True}})
+            self.assertEqual(results.Results(folder, "Some GPU 80GB", "abc", machine={"driver": "580.1", "torch": "2.11"}).data["stages"], {})
             for sources, fresh in (("abd", False), ("abc", True)):
                 self.assertEqual(results.Results(folder, "Some GPU 80GB", sources, fresh).stage("verify"), {})
+
+    def test_results_of_another_torch_or_driver_are_not_reused(self):
+        with tempfile.TemporaryDirectory() as folder:
+            header = {"driver": "580.1", "torch": "2.11", "revision": "b84ec2a"}
+            results.Results(pathlib.Path(folder), "x", "abc", machine=header).put("time", "star", {"ok": True})
+            for more, count in (({"revision": "dirty"}, 1), ({"torch": "2.12"}, 0), ({"driver": "590"}, 0)):
+                self.assertEqual(len(results.Results(pathlib.Path(folder), "x", "abc", machine=header | more).stage("time")), count, more)
+
+    def test_results_under_another_key_are_made_anew(self):
+        with tempfile.TemporaryDirectory() as folder:
+            for key, count in (("a", 0), ("a", 1), ("b", 0)):
+                kept = results.Results(pathlib.Path(folder), "x", "abc")
+                kept.set_order([work.Stage("harness", [work.Item("causal", 1, key=key)])])
+                self.assertEqual(len(kept.stage("harness")), count, key)
+                kept.put("harness", "causal", {"ok": True})
 
     def test_a_damaged_file_is_begun_anew(self):
         with tempfile.TemporaryDirectory() as folder:

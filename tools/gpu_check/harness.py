@@ -5,6 +5,7 @@ T:MASK:N:BATCH:HEADS` it prints `MASK n=N ok ... fwd MS ms ... dq MS (...) dkv M
 """
 import concurrent.futures
 import functools
+import hashlib
 import json
 import os
 import pathlib
@@ -30,6 +31,15 @@ def command(folder, problem):
     kernels = "+".join(str(folder / name) for name in problem.kernels)
     return [folder / "host", folder / f"util{problem.head_dim}.cubin", f"@{kernels}",
             f"T:{problem.name}:{problem.length}:{problem.batch}:{HEADS}"]
+
+
+def digest(folder):
+    """Hash of the program and the kernels in a harness's folder; empty where there is none."""
+    found = hashlib.sha256()
+    paths = sorted(p for p in folder.iterdir() if p.is_file()) if folder.is_dir() else []
+    for path in paths:
+        found.update(f"{path.name}\0".encode() + path.read_bytes())
+    return found.hexdigest()[:12] if paths else ""
 
 
 def parse(text, problem):
@@ -182,7 +192,8 @@ def stage(o):
     seconds = ROUNDS * (expected.of("harness run", o.device) + len(PASSES) * expected.of("time row", o.device))
     wanted = [p for p in PROBLEMS if (not o.masks or p.mask in o.masks) and (not o.length or p.length in o.length)]
     start = ROUNDS * expected.of("time start", o.device) + expected.of("time kernels", o.device)
-    return Stage("harness", [Item(p.title, seconds, alone=True) for p in wanted], start=start, missing=missing, together=run)
+    key = digest(o.harness) if o.harness else ""
+    return Stage("harness", [Item(p.title, seconds, alone=True, key=key) for p in wanted], start=start, missing=missing, together=run)
 
 
 # ---- Markdown ----

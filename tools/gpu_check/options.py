@@ -32,8 +32,8 @@ budget: --budget seconds for the whole call. A case starts only if its expected 
 The next call goes on with the cases that are left, also where this one was killed. --dry-run prints the plan by the
 times of an H100, without a GPU, a build or a compiler.
 
-results: DIR/DEVICE-DATE.json and .md, written whole after every case. A later call on the same day, device and sources
-reuses a result; --fresh begins anew. A case without a result (a program that is missing, crashed or was stopped) is tried
+results: DIR/DEVICE-DATE.json and .md, written whole after every case. A later call on the same day, device, sources, driver
+and torch reuses a result, of the stage harness while its folder is the same; --fresh begins anew. A case without a result (a program that is missing, crashed or was stopped) is tried
 again by a later call. A stage that this machine cannot run is named and left out.
 
 a machine without jansson, xxhash, utf8proc and oneDNN: on one that has Debian's or Ubuntu's packages,

@@ -84,7 +84,7 @@ def stage(o):
         for n in o.length or LENGTHS:
             masks = masks_at(o, n)
             for direction in ("forward", "backward"):
-                name, case = f"n={n} {dtype} {direction}", (n, dtype, direction)
+                name, case = " ".join([f"n={n} {dtype} {direction}", *(o.masks or ())]), (n, dtype, direction)
                 items.append(Item(name, expected.of("peers mask", o.device) * len(masks),
                                   lambda attempt, name=name, masks=masks, case=case: peers_one(attempt, "peers", name, masks, case),
                                   alone=True))

@@ -13,6 +13,9 @@ from gpu_check.work import is_dead
 from peers_report import finite
 
 
+SAME = ("device", "sources", "driver", "torch")  # of an earlier call whose results are reused
+
+
 def slug(text):
     return re.sub(r"[^a-z0-9]+", "-", text.lower()).strip("-")
 
@@ -29,10 +32,11 @@ class Results:
         date = datetime.date.today().isoformat()
         folder.mkdir(parents=True, exist_ok=True)
         self.path = folder / f"{slug(device)}-{date}.json"
-        self.order = {}
+        self.order, self.keys = {}, {}
         self.data = {"device": device, "date": date, "sources": sources, "stages": {}}
         old = {} if fresh else self.read()
-        if old.get("sources") == sources and old.get("device") == device:
+        found = self.data | (machine or {})
+        if all(old.get(name) == found.get(name) for name in SAME):
             self.data = old
         self.data |= machine or {}
 
@@ -43,14 +47,20 @@ class Results:
             return {}
 
     def set_order(self, stages):
-        """stages: those of this call, in order. Other results follow as they were."""
+        """stages: those of this call, in order. Other results follow as they were; those under another key go."""
         self.order = {s.name: {item.name: k for k, item in enumerate(s.items)} for s in stages}
+        self.keys = {s.name: {item.name: item.key for item in s.items if item.key} for s in stages}
+        for name, keys in self.keys.items():
+            done = self.stage(name)
+            for case in [case for case, key in keys.items() if case in done and done[case].get("key") != key]:
+                del done[case]
 
     def stage(self, name):
         return self.data["stages"].setdefault(name, {})
 
     def put(self, stage, case, result):
-        self.stage(stage)[case] = result
+        key = self.keys.get(stage, {}).get(case)
+        self.stage(stage)[case] = result | ({"key": key} if key else {})
         self.save()
 
     def ordered(self):

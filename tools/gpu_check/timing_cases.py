@@ -21,10 +21,11 @@ class Problem:
     masks: tuple  # of our kernels
     torch: tuple  # (contender, mask) of torch's kernels
     flex: tuple = ()  # masks that FlexAttention computes too
+    only: tuple = ()  # masks that --masks names: its results stand beside those of all
 
     @property
     def name(self):
-        return f"n={self.length} B={self.batch} D={self.head_dim} {self.dtype}"
+        return " ".join([f"n={self.length} B={self.batch} D={self.head_dim} {self.dtype}", *self.only])
 
 
 PROBLEMS = (
@@ -70,7 +71,7 @@ def of_problem(problem):
 def narrowed(problem, masks):
     """The problem with only these masks, beside our dense kernel, the yardstick. FlexAttention computes all of them."""
     return dataclasses.replace(problem, masks=tuple(dict.fromkeys(("dense", *masks))),
-                               flex=tuple(masks) if problem.dtype == "bf16" else ())
+                               flex=tuple(masks) if problem.dtype == "bf16" else (), only=tuple(masks))
 
 
 def at_length(length):

@@ -19,6 +19,7 @@ class Item:
     seconds: float  # expected, from its start to its end
     do: Callable = None  # of an Attempt; returns the result
     alone: bool = False  # it measures time: no other case runs beside it
+    key: str = ""  # more than the name that decides the result: one with another key is made anew
 
 
 @dataclasses.dataclass
