@@ -2,8 +2,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """peers_test.py MASKBERT: is the order of tools/finetune-peers that of `maskbert finetune`? A batch of one: the tokens of each step
 say which example it had, as no two are of one length."""
+import io
 import pathlib
 import sys
+import unittest.mock
 
 sys.dont_write_bytecode = True
 ROOT = pathlib.Path(__file__).resolve().parents[3]
@@ -46,6 +48,14 @@ def joined_texts(_):
     assert examples.join(table, 4).rows == [["a b d e", "x"], ["c g h i j", "y"]]
 
 
+def a_json_that_cannot_be_written(_):
+    """mask_table.py says so before it computes anything."""
+    import mask_table
+    with unittest.mock.patch("sys.stderr", io.StringIO()) as said, \
+            unittest.mock.patch.object(sys, "argv", ["mask_table.py", "model", "--data", "/nonexistent", "--json", "/nonexistent/x.json"]):
+        assert mask_table.main() == 2 and said.getvalue().startswith("mask_table: --json /nonexistent/x.json: No such file"), said.getvalue()
+
+
 if __name__ == "__main__":
     sys.exit(pretrain_toy.run_tests(pretrain_toy.Toy, pathlib.Path(sys.argv[1]).resolve(),
-                                    {t.__name__: t for t in (same_order, joined_texts)}))
+                                    {t.__name__: t for t in (same_order, joined_texts, a_json_that_cannot_be_written)}))

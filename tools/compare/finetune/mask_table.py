@@ -45,7 +45,7 @@ def new_parser():
     p.add_argument("--seconds", type=float, default=2, metavar="S", help="of each measurement of speed (default 2)")
     p.add_argument("--threads", type=int, default=len(os.sched_getaffinity(0)), metavar="N", help="default: all")
     p.add_argument("--build", type=pathlib.Path, default=ROOT / "build", metavar="FOLDER", help="default build")
-    p.add_argument("--json", type=pathlib.Path, metavar="FILE", help="write all figures")
+    p.add_argument("--json", type=pathlib.Path, metavar="FILE", help="write all figures, after each mask")
     return p
 
 
@@ -116,9 +116,18 @@ def show(r):
     print(f"| {r['mask']} | {100 * r['density']:.0f} % | {m['mean']:.4f}{spread} | {r['texts_per_s']:.1f} | {r['speedup']:.2f} x |", flush=True)
 
 
+def write_rows(o, rows):
+    if o.json:
+        try:
+            o.json.write_text(json.dumps(rows, indent=1) + "\n", encoding="utf-8")
+        except OSError as e:
+            raise Failed(2, f"--json {o.json}: {e.strerror}") from None
+
+
 def main():
     o = new_parser().parse_args()
     try:
+        write_rows(o, [])
         with tempfile.TemporaryDirectory(prefix="mask-table-") as folder:
             work, rows = pathlib.Path(folder), []
             make_data(o, work)
@@ -129,9 +138,8 @@ def main():
             print("| mask | entries kept | dev metric | texts/s | of dense's speed |\n| --- | --- | --- | --- | --- |", flush=True)
             for name, mask, density in masks(o, work):
                 rows.append(row(o, work, name, mask, density))
+                write_rows(o, rows)
                 show(rows[-1])
-        if o.json:
-            o.json.write_text(json.dumps(rows, indent=1) + "\n", encoding="utf-8")
         return 0
     except Failed as e:
         print(f"mask_table: {e}", file=sys.stderr)
