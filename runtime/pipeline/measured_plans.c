@@ -17,12 +17,15 @@ enum { VERSION = 1 };
 /* ---- entries ---- */
 
 void measured_key(const struct mask *m, const struct target *t, const struct kernel_request *r,
-                  const struct machine *machine, char ret[33])
+                  const struct machine *machine, const struct kernel_family *family,
+                  char ret[33])
 {
     struct text x = {0};
     text_add(&x, "%s %s %u %u %g %u %d %d %u\n%u %u %u\n", t->name, machine->name, r->dtype,
              r->transform, (double)r->lambda, r->head_dim, r->dropout, r->backward, r->bias,
              m->n, m->heads, m->layers);
+    text_add(&x, "%s %u %u %u\n", family ? family->name : "-", r->kv_heads, r->queries,
+             r->keys);
     for (uint32_t k = 0; k < m->n_patterns; k++)
         text_add(&x, "%016llx ", (unsigned long long)m->pattern[k]->hash);
     for (uint64_t k = 0; k < (uint64_t)m->layers * m->heads; k++)
@@ -52,13 +55,18 @@ const struct plan_choice *measured_find(const struct measured_plans *p, const ch
 
 struct plan_options measured_options(const struct measured_plans *p, const struct mask *m,
                                      const struct target *t, const struct kernel_request *r,
-                                     const struct machine *machine)
+                                     const struct machine *machine,
+                                     const struct kernel_family *family)
 {
     char key[33];
-    measured_key(m, t, r, machine, key);
+    measured_key(m, t, r, machine, family, key);
     const struct plan_choice *c = measured_find(p, key);
-    return c ? (struct plan_options){.forward = c->forward, .transposed = c->transposed}
-             : (struct plan_options){0};
+    struct plan_options o = {.family = family};
+    if (c) {
+        o.forward = c->forward;
+        o.transposed = c->transposed;
+    }
+    return o;
 }
 
 void measured_add(struct measured_plans *p, const char *key, const struct plan_choice *choice)

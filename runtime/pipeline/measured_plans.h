@@ -17,15 +17,18 @@ struct measured_plans {
     uint32_t count;
 };
 
-/* Key of an entry, a digest in hexadecimal. The length is the mask's, not the request's. */
+/* Key of an entry, a digest in hexadecimal. The length is the mask's, not the request's. family: null, or the one that --family
+   names. */
 void measured_key(const struct mask *m, const struct target *t, const struct kernel_request *r,
-                  const struct machine *machine, char ret[33]);
+                  const struct machine *machine, const struct kernel_family *family,
+                  char ret[33]);
 /* Null where there is none. */
 const struct plan_choice *measured_find(const struct measured_plans *p, const char *key);
 /* The plan to take: the fastest, or where none was measured the cheapest predicted. Points into p. */
 struct plan_options measured_options(const struct measured_plans *p, const struct mask *m,
                                      const struct target *t, const struct kernel_request *r,
-                                     const struct machine *machine);
+                                     const struct machine *machine,
+                                     const struct kernel_family *family);
 /* In the place of an older one; the oldest goes where there are too many. */
 void measured_add(struct measured_plans *p, const char *key, const struct plan_choice *choice);
 void measured_finish(struct measured_plans *p); /* a zeroed one is fine */

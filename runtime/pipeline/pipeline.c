@@ -48,9 +48,10 @@ static struct plan *make_plan(const struct compile_request *r, const struct targ
                               const struct machine *machine, struct error *e)
 {
     tell(r, "plan", machine->name);
-    struct plan_options best =
-        r->measured ? measured_options(r->measured, r->mask, t, &r->request, machine) : r->plan;
-    best.family = r->plan.family;
+    const struct plan_options best =
+        r->measured
+            ? measured_options(r->measured, r->mask, t, &r->request, machine, r->plan.family)
+            : r->plan;
     return plan_build(r->mask, t, &r->request, machine, &best, e);
 }
 

@@ -57,10 +57,10 @@ int command_plan(const struct options *o)
     request.request.length = mask->n;
     struct measured_plans measured;
     const struct measured_plans *fastest = command_measured(o, &measured);
-    struct plan_options best =
-        fastest ? measured_options(fastest, mask, target[0], &request.request, machine)
-                : (struct plan_options){0};
-    best.family = request.plan.family;
+    const struct kernel_family *family = request.plan.family;
+    const struct plan_options best =
+        fastest ? measured_options(fastest, mask, target[0], &request.request, machine, family)
+                : (struct plan_options){.family = family};
     struct plan *plan = plan_build(mask, target[0], &request.request, machine, &best, &e);
     int r = plan ? print(plan, o, &e) : -1;
     plan_destroy(plan);

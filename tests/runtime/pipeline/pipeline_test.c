@@ -6,6 +6,7 @@
 #include "masks/input/load.h"
 #include "runtime/base/process.h"
 #include "runtime/base/toolkit.h"
+#include "runtime/pipeline/measured_plans.h"
 #include "runtime/pipeline/pipeline.h"
 #include "tests/support/test.h"
 #include <stdlib.h>
@@ -65,6 +66,35 @@ static void a_plan_of_the_caller_is_taken(void **state)
     mask_destroy(m);
 }
 
+static const char *choice(const struct measured_plans *p, const struct mask *m,
+                          struct kernel_request r, const struct kernel_family *f)
+{
+    r.head_dim = 64;
+    return measured_options(p, m, target_find("x86-64-v2", NULL), &r,
+                            machine_find("x86-avx2", NULL), f)
+        .forward;
+}
+
+/* Another request or forced family has no choice. */
+static void a_measured_plan_is_of_its_request_and_family(void **state)
+{
+    (void)state;
+    const struct mask_request request = {MASK_REQUEST_DEFAULTS, .name = "star", .n = 32};
+    struct mask *m = mask_load(&request, NULL, NULL);
+    const struct kernel_request r = {.head_dim = 64};
+    struct measured_plans all = {0};
+    char key[33];
+    measured_key(m, target_find("x86-64-v2", NULL), &r, machine_find("x86-avx2", NULL), NULL,
+                 key);
+    measured_add(&all, key, &(struct plan_choice){.forward = "tiles", .seconds = 1});
+    assert_string_equal(choice(&all, m, (struct kernel_request){0}, NULL), "tiles");
+    assert_null(choice(&all, m, (struct kernel_request){0}, kernel_families[0]));
+    assert_null(choice(&all, m, (struct kernel_request){.kv_heads = 1}, NULL));
+    assert_null(choice(&all, m, (struct kernel_request){.queries = 16, .keys = 32}, NULL));
+    measured_finish(&all);
+    mask_destroy(m);
+}
+
 /* Servers often have it so, and programs inherit it. */
 static void a_childs_status_is_known_where_sigchld_is_ignored(void **state)
 {
@@ -116,6 +146,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_plan_of_the_caller_is_taken),
+        cmocka_unit_test(a_measured_plan_is_of_its_request_and_family),
         cmocka_unit_test(a_childs_status_is_known_where_sigchld_is_ignored),
         cmocka_unit_test(libraries_of_the_python_that_runs_are_found),
     };

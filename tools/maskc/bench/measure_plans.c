@@ -85,7 +85,7 @@ static void print(const struct race *r, const char *name, uint32_t best)
 }
 
 /* A file that cannot be used is replaced, with a message. */
-static int store(const struct race *r, uint32_t best, const struct machine *machine,
+static int store(const struct race *r, uint32_t best, const struct plan_race *race,
                  struct error *e)
 {
     struct measured_plans all;
@@ -95,7 +95,7 @@ static int store(const struct race *r, uint32_t best, const struct machine *mach
     if (measured_load(&all, &unreadable))
         fprintf(stderr, "%s; it is replaced\n", unreadable.text);
     choice.seconds = r->measured[best];
-    measured_key(r->mask, r->target, r->request, machine, key);
+    measured_key(r->mask, r->target, r->request, race->machine, race->family, key);
     measured_add(&all, key, &choice);
     int code = measured_save(&all, e);
     measured_finish(&all);
@@ -123,7 +123,7 @@ int measure_plans(const struct plan_race *race, struct plan_choice *ret, struct 
         const uint32_t best = fastest(&r);
         print(&r, race->name, best);
         *ret = r.choice[best];
-        code = store(&r, best, race->machine, e);
+        code = store(&r, best, race, e);
     }
     for (uint32_t k = 0; k < r.n; k++)
         contender_finish(&r.all[k]);
