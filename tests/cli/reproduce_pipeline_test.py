@@ -22,7 +22,10 @@ sys.path[:0] = [str(ROOT / "tools/reproduction"), str(ROOT / "tests/support"), s
 import claims  # noqa: E402
 import cmocka_count  # noqa: E402
 import dam  # noqa: E402
+import longer  # noqa: E402
 import masks  # noqa: E402
+import page  # noqa: E402
+import report  # noqa: E402
 import reproduce_toy as toy  # noqa: E402
 import rows  # noqa: E402
 import settings  # noqa: E402
@@ -40,6 +43,18 @@ def reproduce(*arguments, build=BUILD):
 
 def refused_here(*arguments, build=BUILD):
     return toy.in_process(["tools/reproduce", *map(str, arguments), "--build", str(build)])
+
+
+class ResultsTest(toy.Scratch):
+    def test_results_are_of_their_lengths_and_threads(self):
+        for threads, lengths in ((1, (512,)), (2, (512, 1024))):
+            s = stages.Stages(self.folder, stages.Clock(1), lambda text: None, threads)
+            s.do(longer.stage("long", lengths), lambda n=lengths: {"times": n})
+            g = report.gather(s, 5.0, lengths=lengths)
+            self.assertEqual((list(g["long"]["times"]), g["longer"]), (list(lengths), None))
+            s.lock.close()
+        self.assertEqual((g["threads"], page.threads_text(g["threads"])[:22]), ([1, 2], "1 thread and 2 threads"))
+        self.assertEqual(page.threads_text([0]), "all threads")
 
 
 class InputTest(toy.Scratch):
@@ -146,8 +161,8 @@ class PipelineTest(toy.Scratch):
         results.mkdir(parents=True)
         (results / "theorem.json").write_text(json.dumps({"lines": [], "holds": True}))  # tests/kernels/theorem_test.py runs it
         if name != "killed":  # longer sequences, by themselves and in training, once
-            (results / "longer.json").write_text(json.dumps({"mask": "dam-s-1e-3", "lengths": []}))
-            (results / "long.json").write_text(json.dumps({"mask": "dam-s-1e-3", "times": []}))
+            (results / "longer-160-256.json").write_text(json.dumps({"mask": "dam-s-1e-3", "lengths": []}))
+            (results / "long-160-256.json").write_text(json.dumps({"mask": "dam-s-1e-3", "times": []}))
         (results / "speed.json").write_text(json.dumps({"step": 0.01, "learning": 0.01, "row": 0.1}))
         (results / "plan.json").write_text(json.dumps({"dense": 12, "p": 3, "dam": 3, "row": 2, "rows": 2, "minutes": 1, "p_runs": 1, "dam_runs": 2}))
         toy.write_text(self.folder / "text.txt")

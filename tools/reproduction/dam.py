@@ -203,8 +203,8 @@ def work(d, say):
         raise OutOfTime
     learn(d, p, speed)
     if d.stages.path(longer.MASK).exists():
-        d.stages.do("long", lambda: longer.attention(d), 20, True)
-        found = d.stages.do("longer", lambda: longer.training(d), plan.LONGER * speed["step"], True)
+        d.stages.do(longer.stage("long", d.s.lengths), lambda: longer.attention(d), 20, True)
+        found = d.stages.do(longer.stage("longer", d.s.lengths), lambda: longer.training(d), plan.LONGER * speed["step"], True)
         for line in longer.say(found) if found else []:
             say(line)
     settle(d, p.row, speed)
@@ -239,7 +239,7 @@ def run(programs, settings, root):
     signal.signal(signal.SIGTERM, interrupted)
     settings.folder.mkdir(parents=True, exist_ok=True)
     clock = stages_of.Clock(settings.minutes)
-    stages = stages_of.Stages(settings.folder, clock)
+    stages = stages_of.Stages(settings.folder, clock, threads=settings.threads)
     settings_of.keep(settings)
     stages_of.remove_asides(settings.folder)
     d = Dam(programs, settings, root, clock, stages)

@@ -12,6 +12,11 @@ ROUNDS = 2  # dense, masked, dense, masked
 TEXT_BYTES = 4_000_000
 
 
+def stage(name, lengths):
+    """Name of a stage: other lengths are another one."""
+    return "-".join([name, *map(str, lengths)])
+
+
 def mask_file(d):
     return next((d.folder / "runs" / MASK).glob("mask.*"))
 

@@ -93,12 +93,18 @@ def facts(s, g):
             "train": g["samples"]["train"]["tokens"], "held": g["samples"]["held-out"]["tokens"], "dense": run_text(g["dense"]), "start": start_text(g["start"]),
             "learning": learning_text(g), "row_steps": g["plan"]["row"], "row_tokens": first["tokens"], "dtype": s.dtype, "batch": s.batch,
             "seed": s.seed, "plateau": table.PLATEAU, "reference": g["reference"],
-            "whence": "row \"none\", trained like all others" if any(e["mask"] == "none" for e in g["entries"]) else "taken as 0.9 of the unigram entropy", "threads": f"{s.threads} thread{'s' * (s.threads > 1)}" if s.threads else "all threads", "shift": shift_text(g),
+            "whence": "row \"none\", trained like all others" if any(e["mask"] == "none" for e in g["entries"]) else "taken as 0.9 of the unigram entropy", "threads": threads_text(g["threads"] or [s.threads]), "shift": shift_text(g),
             "took": g["took_s"] / 60, "note": f"\n- **Note.** {s.note}" if s.note else "",
             "noise": "No two dense rows were run with two seeds, so no difference of losses is judged." if n is None else
             f"Rows are compared seed by seed (the same batches in the same order). Over the seeds of the second and third row, their difference from dense has a standard deviation of {n:.4f} nats "
             f"(pooled). A mean difference over k seeds counts if it exceeds {TIMES} x {n:.4f} / sqrt(k). Masks further from dense may spread more: a small difference "
             "between two of them is weak evidence."}
+
+
+def threads_text(counts):
+    """Names the threads of the calls that made the results; 0: all of the machine."""
+    said = [f"{k} thread{'s' * (k > 1)}" if k else "all threads" for k in counts]
+    return said[0] if len(said) == 1 else f"{', '.join(said[:-1])} and {said[-1]} (DIR/results has those of each)"
 
 
 def shift_text(g):

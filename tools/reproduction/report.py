@@ -12,7 +12,7 @@ import table
 from programs import write_json, write_whole
 
 
-def gather(stages, unigram, names=learned.NAMES):
+def gather(stages, unigram, names=learned.NAMES, lengths=()):
     """Everything that pages and pictures need, from the stages that are done."""
     found = {row.key: stages.done(f"row-{row.key}") for row in rows.all_rows()}
     reference = table.plateau(found, unigram)
@@ -23,12 +23,13 @@ def gather(stages, unigram, names=learned.NAMES):
         dense = {**dense, "plateau": table.on_plateau(dense["mlm"], reference)}
     return {"entries": entries, "runs": runs, "dense": dense, "start": stages.done("start"), "theorem": stages.done("theorem"), "noise": table.noise(entries),
             "unigram": unigram, "reference": reference, "samples": stages.done("samples"), "speed": stages.done("speed"), "plan": stages.done("plan"),
-            "corpus": stages.done("corpus"), "long": stages.done("long"), "longer": stages.done("longer"), "took_s": took(stages)}
+            "corpus": stages.done("corpus"), "long": stages.done(longer.stage("long", lengths)), "longer": stages.done(longer.stage("longer", lengths)),
+            "took_s": sum(r.get("took_s", 0) for r in every(stages)), "threads": sorted({r["threads"] for r in every(stages) if "threads" in r})}
 
 
-def took(stages):
-    """Seconds of all stages that are done, over all calls."""
-    return sum(stages.done(path.stem).get("took_s", 0) for path in sorted(stages.folder.glob("*.json")))
+def every(stages):
+    """Results of all stages that are done, over all calls."""
+    return [stages.done(path.stem) for path in sorted(stages.folder.glob("*.json"))]
 
 
 def judged(g):
@@ -38,7 +39,7 @@ def judged(g):
 
 def write(d):
     """Writes table.txt, table.json, the pictures and page.md, and publishes the page if --page is given. Returns the text of the table."""
-    g = gather(d.stages, (d.stages.done("samples") or {"unigram": 0.0})["unigram"])
+    g = gather(d.stages, (d.stages.done("samples") or {"unigram": 0.0})["unigram"], lengths=d.s.lengths)
     g["in_gallery"] = longer.is_in_gallery(d) if longer.MASK in g["runs"] else None
     verdicts = judged(g)
     text = table.as_text(g["entries"]) if g["entries"] else "no row of the table is done yet\n"

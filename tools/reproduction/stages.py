@@ -23,8 +23,9 @@ class Clock:
 
 
 class Stages:
-    def __init__(self, folder, clock, say=None):
-        self.folder, self.clock = folder / "results", clock
+    def __init__(self, folder, clock, say=None, threads=0):
+        """threads: of this call, noted in each result; 0: all."""
+        self.folder, self.clock, self.threads = folder / "results", clock, threads
         self.say = say or (lambda text: print(text, file=sys.stderr, flush=True))
         self.left_out = {}  # stage: why
         self.folder.mkdir(parents=True, exist_ok=True)
@@ -62,7 +63,7 @@ class Stages:
             if e.code != 1 or not optional:
                 raise
             return self.leave_out(name, str(e))
-        result["took_s"] = round(self.clock.now() - began, 3)
+        result |= {"took_s": round(self.clock.now() - began, 3), "threads": self.threads}
         write_json(self.path(name), result)
         return result
 
