@@ -2,6 +2,7 @@
 /* Online softmax of the forward pass: scores of a column tile to P, and the state of the warp's rows. */
 #ifndef MASKC_CUDA_TILED_SOFTMAX_H
 #define MASKC_CUDA_TILED_SOFTMAX_H
+#include "cuda/common/bias.h"
 #include "cuda/tiled/products.h"
 
 /* Largest excess, to base 2, of scores over the maximum that is subtracted from them. P is then at
