@@ -9,7 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { COMPILED_ONE_IN = 16 };
+enum { COMPILED_ONE_IN = 32 };
 
 /* A line of the file. A unit of no kernels has one with an empty entry. */
 struct figure {

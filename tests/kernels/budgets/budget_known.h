@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Figures of units that NVRTC compiled before, by text, target and compiler (known.txt): equal text has equal figures. A
-   sixteenth of the units is compiled again; if one of these differs, the compiler is another one and no stored figure is used. */
+   32nd of the units is compiled again; if one of these differs, the compiler is another one and no stored figure is used. */
 #pragma once
 #include "runtime/compile/compile.h"
 
