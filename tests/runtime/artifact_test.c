@@ -16,6 +16,7 @@
 #include <cmocka.h>
 
 static const char small[] = "window(1)|global(0)";
+static int bits = 8; /* flipped of each byte, one at a time; --few: one, another in each */
 
 static void expect_table(const struct plan_table *l, const struct plan_table *r)
 {
@@ -211,7 +212,8 @@ static void every_flipped_bit_is_refused(void **state)
     (void)state;
     struct fixture *f = fixture_new(small, 5, 1, false);
     for (uint64_t at = 0; at < f->size; at++)
-        for (int bit = 0; bit < 8; bit++) {
+        for (int k = 0; k < bits; k++) {
+            const int bit = (int)((at + (uint64_t)k) % 8);
             f->bytes[at] ^= (uint8_t)(1 << bit);
             refused(f->bytes, f->size, "a flipped bit", at);
             f->bytes[at] ^= (uint8_t)(1 << bit);
@@ -279,8 +281,10 @@ static void other_files_are_told_apart(void **state)
     }
 }
 
-int main(void)
+int main(int argc, char **argv)
 {
+    if (argc > 1 && !strcmp(argv[1], "--few"))
+        bits = 1;
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(round_trip_keeps_everything),
         cmocka_unit_test(layers_are_kept),

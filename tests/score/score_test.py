@@ -23,7 +23,7 @@ sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent / "support
 import cmocka_count  # noqa: E402
 
 MASKBERT, DUMP = (str(pathlib.Path(sys.argv.pop(1)).resolve()) for _ in range(2))
-CASES = 50 if "--few" in sys.argv else 200
+CASES = 20 if "--few" in sys.argv else 200
 
 
 def dump(cases):
