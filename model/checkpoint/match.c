@@ -116,7 +116,7 @@ static const struct safetensor *find_in_files(const struct weights *w, enum para
     return row ? weights_find_in_files(w, row->name) : NULL;
 }
 
-/* Of tied weights a file may have only the decoder, which then is the table of words too, as in transformers 5. */
+/* If the weights are tied, a file may have the decoder alone: it is then the table of words, too (as in transformers 5). */
 static bool is_table_of_words(const struct weights *w, const char *name)
 {
     return w->tied && is_decoder(w, name) && !find_in_files(w, PARAMETER_WORDS);

@@ -166,7 +166,7 @@ static void the_folder_is_where_xdg_says(void **state)
     }
 }
 
-/* As a user who may read the folder and not write to it, 0 if this is what is said of it. */
+/* Runs in a process of a user who may read the folder, but not write to it. Returns its exit code: 0 if both functions say so. */
 static int as_a_reader(const char *folder)
 {
     struct error e = {0};

@@ -12,8 +12,8 @@ four lambdas, dam-u with one; then every mask of the table replaces the dense on
 ("settles") and is judged on held-out text: one row. Rows come in the order of what is asked first; those without time are
 left out, and the table says so. A stage that this maskbert cannot do is named and left out.
 
-time: --minutes is for one call. Steps are planned once, from the speed measured first. A call that was killed at any moment, or ran
-out of time, is repeated: what stands in DIR/results is done (other --lengths are measured anew), and a run that was cut goes on from its newest state.
+time: --minutes is for one call. Steps are planned once, from the speed measured first. Repeat a call that was killed or ran out of
+time: results in DIR/results are kept (other --lengths are measured anew), and a run that was cut continues from its newest state.
 
 results in DIR: table.txt, table.json, page.md, pictures/; results/ has a file a stage, runs/ the models, masks/ the masks.
 --page writes the page there too (model/REPRODUCTION.md is made by --page model/REPRODUCTION.md), its pictures beside it.

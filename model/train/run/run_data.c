@@ -45,7 +45,7 @@ static int check_length(const struct run *r, const struct receiver *to, struct e
                : 0;
 }
 
-/* As inference from RUN has the lengths, which keeps the options; --positions are the limit of its tokenizer. */
+/* The lengths that inference from RUN will use: RUN keeps these options, and --positions become the limit of its tokenizer. */
 static int find_lengths(const struct run *r, const char *model, struct receiver *to,
                         struct error *e)
 {
