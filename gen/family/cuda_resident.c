@@ -219,8 +219,8 @@ static uint32_t row_blocks_of(const struct target *t, const struct kernel_config
 }
 
 /* Rates for a machine without measurements. K and V of a head come to shared memory once, not once a row block. A warp begins
-   its row block without a block's start, which is about half of an item's cost. The backward pass has five products, where
-   dQ and dK, dV of the tiled kernels have eight. */
+   its row block without a block's start, which is about half of an item's cost. The backward pass has five products,
+   whereas dQ and dK, dV of the tiled kernels have eight. */
 static void guess_rates(uint32_t row_blocks, struct machine *m)
 {
     const double products[PASSES] = {1, 5.0 / 8, 5.0 / 8};

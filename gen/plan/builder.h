@@ -81,10 +81,10 @@ static inline bool builder_can(const struct builder *b, uint32_t what)
 void builder_begin(struct builder *b, const struct plan *p, struct plan_pass *pass,
                    bool transposed);
 void builder_finish(struct builder *b);
-/* All row blocks of the pattern; `note`: what each lowering would cost alone, too. */
+/* Builds all row blocks of the pattern; `note`: also notes what each lowering would cost by itself. */
 int builder_row_blocks(struct builder *b, const struct plan *p, const struct pattern *pattern,
                        bool note, struct error *e);
-/* Row block row0 of it. */
+/* Builds the row block whose first row is row0. */
 void builder_row_block(struct builder *b, const struct pattern *pattern, uint32_t row0,
                        bool note);
 /* The columns that its row blocks should gather alike, to b->row_block. */

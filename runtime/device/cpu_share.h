@@ -88,8 +88,8 @@ struct heads {
     u64 sum;
 };
 
-/* True if each thread should do whole heads. A thread that packs a head and does its items finds them in its own cache,
-   and no thread waits for others between phases. Sets *ret if true. */
+/* True if each thread should do whole heads. A thread that packs a head and does its items finds the packed operands in
+   its own cache, and no thread waits for others between phases. Sets *ret if true. */
 bool heads_whole(const struct device_launch *l, u64 threads, struct heads *ret);
 
 /* The share of thread `thread`. There is a queue for each thread, MOST_OWNERS at most. */

@@ -23,7 +23,7 @@ INLINE u32 tile_end(const struct column_tile *tile)
     return tile->at + (MATRIX && tile_is_panel(tile) ? TILE : tile->width);
 }
 
-/* Where row i of X begins. */
+/* Offset of row i of X. */
 INLINE u64 bias_at(const struct row_block *t, u32 i)
 {
     u64 n = t->s.a->forward.n;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The classes \p{L}, \p{N} and \s of the regular expressions in the Rust library tokenizers 0.23.3 (Unicode 16), of
-   which every code point was compared. */
+/* The classes \p{L}, \p{N} and \s as in the regular expressions of the Rust library tokenizers 0.23.3 (Unicode 16).
+   Every code point was compared with that library. */
 #pragma once
 #include <stdint.h>
 

@@ -180,7 +180,7 @@ static bool has_unknown(const struct unigram *u, const struct symbols *s)
     return false;
 }
 
-/* Unknown tokens by what stands for them. */
+/* Replaces unknown tokens as push_unknown() does. */
 static void resolve(const struct unigram *u, const char *bytes, struct symbols *ret)
 {
     uint32_t n = ret->count;

@@ -10,7 +10,7 @@ bool run_is_first(const struct run *r);
 
 /* Sets *ret if there is a run to continue, as rank 0 sees it. */
 int run_ranks_go_on(const struct run *r, bool *ret, struct error *e);
-/* Compares r->json with rank 0's, whose threads of a mask's price all ranks take. */
+/* Compares r->json with rank 0's. All ranks use rank 0's `snap_threads`. */
 int run_ranks_compare(struct run *r, struct error *e);
 /* Fails if a rank has another step or other parameters than rank 0: at the start of a run, or before it saves (`saves`). With
    --zero, too, since only moments are divided among ranks. */

@@ -4,7 +4,7 @@
 #include "model/comm/comm.h"
 #include <stdlib.h>
 
-/* Small models have buckets, too. */
+/* A small model's buckets, all but the last, have at least this part of its gradient. */
 enum { MOST_BUCKETS = 16 };
 
 static uint64_t usual(const struct train_state *s)

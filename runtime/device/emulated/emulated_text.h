@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* CUDA text in one piece that runs on this CPU: what stands under the device "emulated", for kernels of
-   any kind. */
+/* CUDA text in one piece that runs on this CPU. It implements the device "emulated", for kernels of any
+   kind. */
 #pragma once
 #include "masks/base/error.h"
 #include <stdint.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Resident family, forward: what is copied to shared memory, when, and who waits for it. K of the next head is copied
+/* Resident family, forward: what is copied to shared memory, when, and which warps wait. K of the next head is copied
    while the last warp tiles of this one multiply by V. */
 #ifndef MASKC_CUDA_RESIDENT_FORWARD_COPIES_H
 #define MASKC_CUDA_RESIDENT_FORWARD_COPIES_H

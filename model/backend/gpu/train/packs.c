@@ -38,7 +38,7 @@ static int put(const struct packing *k, const struct train_pack *p, struct error
 
 /* ---- what waits ---- */
 
-/* Any order gives the same weights, but recordings need one. */
+/* Any order gives the same weights, but recordings need a fixed order. */
 static int compare_packs(const void *a, const void *b)
 {
     const uintptr_t first = (uintptr_t)((const struct train_pack *)a)->y,

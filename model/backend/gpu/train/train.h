@@ -253,7 +253,7 @@ void gpu_train_forget(struct backend_training *m);
 
 extern const struct ops gpu_train_ops;
 
-/* ---- of the table (model/backend/training.h) ---- */
+/* ---- functions of the backend's table (model/backend/training.h) ---- */
 int gpu_training_check(const struct model_config *c, const struct backend *b, struct error *e);
 int gpu_gradient_norm(const struct train_state *s, uint32_t threads, double *ret,
                       struct error *e);
