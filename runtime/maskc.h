@@ -53,7 +53,7 @@ struct maskc_error {
     char text[4096];
 };
 
-/* MASKC_TF32: f32 tensors; CUDA targets alone. */
+/* MASKC_TF32: f32 tensors; CUDA targets only. */
 enum maskc_dtype { MASKC_F32 = 0, MASKC_BF16 = 1, MASKC_F16 = 2, MASKC_TF32 = 3 };
 enum maskc_transform { MASKC_SOFTMAX = 0, MASKC_SPARSEGEN = 1 };
 enum maskc_soft { MASKC_SOFT_NONE = 0, MASKC_SOFT_BIAS = 1, MASKC_SOFT_SCALE = 2 };

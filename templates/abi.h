@@ -34,7 +34,7 @@ enum abi_piece_kind {
     ABI_DIAGONAL, /* lines: one key per row, along a diagonal (step 1) or down a column (step 0) */
     ABI_ROWS,     /* ranges of the keys of one row; only in items with rows = 1 */
     ABI_COLUMNS,  /* gathers: scattered columns that rows share, brought together */
-    ABI_RESIDUE,  /* gathers of an item whose rows are of one residue class (step > 1), alone there */
+    ABI_RESIDUE,  /* gathers of an item whose rows are of one residue class (step > 1); the only kind of piece in its item */
     ABI_KINDS
 };
 

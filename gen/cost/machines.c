@@ -79,8 +79,9 @@
 #define HEAD_MASK_FORWARD  0.70
 #define HEAD_BACKWARD      0.72
 #define HEAD_MASK_BACKWARD 0.55
-/* The work of heads of n > 128, whose kernels hold a part of a row's scores at a time. By the same model, dense, over cuda_tiled: forward
-   .275 over .264 ms at n = 256, backward .599 over .699 at n = 192; two row blocks a warp (n > 192): 1.045 over .877 at n = 200. */
+/* The work of heads of n > 128, whose kernels hold a part of a row's scores at a time: factors with which prices are within 10 % of the
+   same model's quotients over cuda_tiled (model_test.c), dense: forward .275 over .264 ms at n = 256, backward .599 over .699 at n = 192;
+   two row blocks a warp (n > 192): 1.045 over .877 at n = 200. */
 #define CHUNKS_FORWARD     1.5
 #define CHUNKS_BACKWARD    1.35
 #define PAIRS_BACKWARD     1.25
@@ -110,7 +111,7 @@ const struct machine machines[] = {
        forward, dQ, dK and dV (rates that are left out are 0):
         tile_flop tile_entry tile_mask  gather   line_entry line_flop   line    line_row  row_entry  row_flop
         row_item   row_range  far      item   item_element  pack   stream   tile_far   mixed   mixed_row
-        bias       bias_flop  exposed  loop */
+        bias       bias_flop  exposed  loop    partial */
     {"x86-amx", TARGET_CPU, 2.89e+12, 7.81e+09, 1.21e+10, 1.34e+11, 2e+06, 1.5e-06, 1, 0, {
         { 5.33e-13, 1.65e-10,    2e-11, 2.98e-10, 3.53e-10, 1.35e-11,  2.2e-08, 2.37e-09,  1.5e-09, 7.97e-12,
              4e-07, 4.75e-08,  1.6e-11, 2.82e-07, 3.49e-11, 2.31e-11, 3.79e-11, 1.08e-10,    1e-10,    5e-08,

@@ -3,19 +3,19 @@
    other file states one. */
 #pragma once
 
-/* Least relative saving of a row block, a pass or a whole plan. */
+/* Minimum relative saving of a row block, a pass or a whole plan. */
 #define LEAST_GAIN 0.02
 
-/* Least relative saving for computing the entries of one tile by lines or gathered columns. The price of one tile is less
+/* Minimum relative saving for computing the entries of one tile by lines or gathered columns. The price of one tile is less
    exact than the sum over a row block. */
 #define LEAST_TILE_GAIN 0.1
 
-/* Least relative saving for moving rows of a row block out as global rows, and on GPUs for joining global rows to one item.
+/* Minimum relative saving for moving rows of a row block out as global rows, and on GPUs for joining global rows to one item.
    Moving rows of a mask of DAM (n = 128, bf16) for a predicted 2.6 % made the forward pass 6 % slower; useful moves save
    10 to 40 % (star, n = 128 and 512). */
 #define LEAST_ROWS_GAIN 0.05
 
-/* Least relative saving of a launch whose global rows are cut: the gain is lost where other heads do less than this one,
+/* Minimum relative saving of a launch whose global rows are cut: the gain is lost where other heads do less than this one,
    to which they are taken to be alike. */
 #define LEAST_CUT_GAIN 0.1
 

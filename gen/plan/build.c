@@ -119,8 +119,8 @@ void pass_finish(const struct plan *p, struct plan_pass *pass)
     work_build(p, pass);
 }
 
-/* True if lines do every row block. Skip this for other machines' prices: it is expensive and `than` has already been
-   compared. */
+/* True if lines should compute every row block; always false under other machines' prices (expensive, and `than` has
+   already been compared). */
 static bool choose_lines(struct builder *b, const struct plan *p, const struct mask *m,
                          const struct plan_way *way)
 {

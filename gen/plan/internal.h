@@ -8,8 +8,8 @@
    share one list. */
 void work_build(const struct plan *p, struct plan_pass *pass);
 
-/* By cost class, the dearest first, within a class by head, then item. With split items: head by head, in each the split
-   items first; or the items that merge last, in a launch of their own. */
+/* On CPUs head by head, split items first; on CUDA by cost class, merging items last, in a launch of their own. Within a
+   class by head, then item. */
 enum work_order { WORK_BY_COST, WORK_BY_HEAD, WORK_MERGE_LAST };
 enum work_order work_order(const struct plan *p, const struct plan_pass *pass);
 

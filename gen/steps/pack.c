@@ -154,8 +154,7 @@ static uint64_t find_nearest(const struct slot_list *list, uint64_t from, u32 me
     return best;
 }
 
-/* A step of the slots from `from` on: the first one, and those that go best with it, which are moved to it. Returns how
-   many. */
+/* Moves the slots that share most row blocks with slot `from` behind it, for one step; returns the step's slots. */
 static uint32_t take_together(struct step_builder *b, uint64_t from)
 {
     struct slot_list *list = &b->loose;

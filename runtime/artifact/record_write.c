@@ -19,7 +19,7 @@ static json_t *phases_json(const struct phase *p, uint32_t count)
         json_t *j = json_pack("{s:s, s:s, s:I, s:I}", "entry", p[i].entry, "over",
                               over_names[p[i].over], "threads", (json_int_t)p[i].threads,
                               "shared_bytes", (json_int_t)p[i].shared_bytes);
-        if (p[i].arguments) /* left out where all families have it: old files stay as they are */
+        if (p[i].arguments) /* omitted for plain abi_args: old files stay as they are */
             json_object_set_new(j, "arguments", json_string(arguments_names[p[i].arguments]));
         if (p[i].waves)
             json_object_set_new(j, "waves", json_integer(p[i].waves));

@@ -56,7 +56,7 @@ struct emulation_launch {
     uint32_t waves; /* blocks counts those of a wave, `block` goes on over all; 0: one wave */
     uint64_t
         seed; /* of the order that threads run in, 0: by number; of the timing of copies (hopper.h) */
-    void *memory; /* emulation_memory_bytes() of it, aligned to 64 bytes, any content */
+    void *memory; /* emulation_memory() bytes, aligned to 64 bytes, any content */
     struct emulation_banks *banks; /* null: not counted; else added to */
     uint64_t products, copies;     /* as in struct emulation_entry; added to */
     char error[320]; /* one line about what the kernel did wrong; empty: nothing */

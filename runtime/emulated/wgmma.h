@@ -126,7 +126,7 @@ static const char *take_sums(struct sums *s, struct thread *t,
     return NULL;
 }
 
-/* The sums of a product: in flight already, or taken over. */
+/* Finds the sums of a product in flight, or claims a slot; returns an error text. */
 static const char *find_sums(struct warpgroup *g, struct thread *t, uint32_t *ret)
 {
     const struct emulation_product *p = t->hand;

@@ -80,9 +80,9 @@ static bool has_tiles(const struct launch_record *r)
     return false;
 }
 
-/* Chunks of the batch, of two sequences at least, so many that every processor has tiles. The number follows from
-   the shape alone, so that sums are the same on every GPU. Partial sums then take 32 MiB at most, or as much
-   as dX. */
+/* Chunks of the batch: enough that every processor has tiles, at most one for every two sequences, rounded up. The
+   number follows from the shape alone, so that sums are the same on every GPU. Partial sums then take 32 MiB at
+   most, or as much as dX. */
 static uint32_t bias_chunks(const struct mask *m, uint32_t batch)
 {
     enum { TILE = 64, TILES = 1024 };

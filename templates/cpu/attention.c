@@ -51,7 +51,7 @@ static struct abi_work work_at(const struct abi_args *a, const struct abi_plan *
     return w;
 }
 
-/* True where the item lies beyond the sequence: a plan covers the mask's length. */
+/* True if the item lies beyond the rows that this launch writes: a plan covers the mask's length. */
 INLINE int item_beyond(const struct sequence *s, const struct abi_item *item)
 {
     return item->row0 >= s->rows;
@@ -165,7 +165,7 @@ ENTRY(attention_dq)
     matrix_end();
 }
 
-/* The last phase of all: each item left its sums. Only the batch's last sequence adds them up. */
+/* After dK and dV: each item left its sums. Only the batch's last sequence adds them up. */
 ENTRY(attention_diagonals)
 {
     (void)scratch;

@@ -18,7 +18,7 @@ enum column_tile_kind {
 
 struct column_tile {
     u8 kind;
-    u8 live;  /* panel: bit k: block k of rows has an active entry */
+    u8 live;  /* panel: bit k: group k of MICRO_ROWS rows has an active entry */
     u8 gap;   /* matrix units: unused score columns before `at` */
     u8 shift; /* panel: TILE / 2 where it begins in the middle of a tile ... */
     u32 first;
@@ -69,7 +69,7 @@ enum { GATHERS = 0 };
 struct row_block_memory {
     float row[2][BLOCK_ROWS][WIDTH];  /* the row block's rows: for S (scaled), for dP */
     float sums[2][BLOCK_ROWS][WIDTH]; /* O; dQ; dK, dV */
-    u32 blank[BLOCK_ROWS];            /* bool: sums[0], [1] hold nothing yet */
+    u32 blank[BLOCK_ROWS]; /* blank[0], blank[1]: sums[k] is empty; the rest is padding */
     float row_max[BLOCK_ROWS], total[BLOCK_ROWS]; /* online softmax: m (base 2), l */
 #if !MATRIX
     float gather[WIDTH][GATHER_STRIDE]; /* a tile's columns, transposed or as rows */
@@ -107,7 +107,7 @@ struct row_block {
     const struct abi_item *item;
     int transposed;
     u32 live;                  /* bit r: row r is owned and below the length */
-    u32 live_blocks;           /* bit k: block k of MICRO_ROWS rows has a live row */
+    u32 live_blocks;           /* bit k: group k of MICRO_ROWS rows has a live row */
     u32 rows;                  /* rows of a block that are in use */
     u32 lists;                 /* 1 where some piece is a column list */
     struct operand operand[2]; /* columns: for S, for dP */

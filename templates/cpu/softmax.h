@@ -6,8 +6,8 @@
          P = 2^(S - m'),  l = alpha l + rowsum P
          O = alpha O + P V_J                                 compute_pv, after dropout
      O / l,  LSE = ln 2 (m + log2 l)                         epilogue (forward.h)
-   A matrix unit does the first four steps tile by tile (fused_softmax). A row without an active entry keeps
-   m = -inf, l = 0 and O = 0. */
+   A matrix unit computes S, m and P (all but O) two column tiles at a time, with another m: matrix/fused_softmax.h.
+   A row without an active entry keeps m = -inf, l = 0 and O = 0. */
 #ifndef MASKC_CPU_SOFTMAX_H
 #define MASKC_CPU_SOFTMAX_H
 #include "cpu/p_rounded.h"

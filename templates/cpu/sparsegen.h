@@ -16,7 +16,7 @@
 #include "cpu/matrix/threshold.h"
 #else
 
-/* Sum and count of the scores above tau, NaN among them. Both are relative to `base`, which keeps the sum exact. */
+/* Sum and count of the scores above tau, NaN among them. Scores and tau are relative to `base`, which keeps the sum exact. */
 static u32 row_support(const struct row_block *t, u32 blocks, u32 r, float base, float tau,
                        float *sum)
 {
@@ -39,8 +39,8 @@ static u32 row_support(const struct row_block *t, u32 blocks, u32 r, float base,
 }
 
 /* tau - base. It starts low enough (the largest entry is in every support) and rises until the support stays the
-   same. Rounding may lower tau and let entries at tau in again; a support that does not shrink ends the loop. NaN for
-   a NaN among the scores less `base`, which a score of +inf becomes as the largest. */
+   same. Rounding may lower tau and let entries at tau in again; a support that does not shrink ends the loop.
+   Returns NaN if a score is NaN or +inf. */
 static float row_threshold(const struct row_block *t, u32 blocks, u32 r, float base, float mass)
 {
     float tau = -mass, sum;

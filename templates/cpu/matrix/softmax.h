@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Online softmax of a whole block beside a matrix unit: for blocks with column lists, dropout or a bias, and for
+/* Online softmax of a whole block beside a matrix unit: for blocks with column lists or a bias, and for
    those whose sums were too large for fused_softmax(). */
 #ifndef MASKC_CPU_MATRIX_SOFTMAX_H
 #define MASKC_CPU_MATRIX_SOFTMAX_H

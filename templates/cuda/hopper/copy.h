@@ -2,7 +2,7 @@
 /* The copying warp. It alone reads groups and steps, and runs ahead of the warpgroups:
 
        for each work of the block:
-           copy_rows                 the row operands of the group, and what is known about its item
+           find_rows, tell_item, load_rows     what is known about the group's item, and its row operands
            for each step that has live columns:
                copy_step             two operands of the columns, patterns, LSE and delta, what each warpgroup has there */
 #ifndef MASKC_CUDA_HOPPER_COPY_H

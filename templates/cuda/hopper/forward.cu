@@ -2,7 +2,7 @@
 /* Forward attention on sm_90a. One warp copies (copy.h); each warpgroup has 64 rows of queries:
 
        for each item:
-           for each step of 32 slots columns:
+           for each step of 32 x slots columns:
                multiply_scores       S = Q K^T of this step, and
                multiply_columns      O = O + P V of the last one, run while softmax works on registers
                words_apply           S = -inf where the row does not see the key
@@ -148,7 +148,7 @@ DEVICE void await_columns(const struct warpgroup *g, struct scores *s)
     mbarrier_wait(barrier_of(g, stage_full(g->k, g->stage.at, 1)), g->stage.phase);
 }
 
-/* The first of several steps: no product runs beside it. `again`: the item had steps before, else O is 0. */
+/* First step of a run (of one or more); no P V product is pending. `again`: the item had steps before, else O is 0. */
 DEVICE void forward_first(struct forward *f, struct warpgroup *g, struct step_now *now,
                           u32 again)
 {

@@ -3,9 +3,9 @@
    inlining every number below is one.
 
        rows       [row buffers][operands][warpgroups][parts][64 rows][128 bytes]
-       columns    [stages][2 operands][parts][32 slots rows][128 bytes]
+       columns    [stages][2 operands][parts][32 x slots rows][128 bytes]
        patterns   [stages][warpgroups][slots][64 words]
-       numbers    [stages][LSE, delta][32 slots floats]           dK and dV
+       numbers    [stages][LSE, delta][32 x slots floats]         dK and dV
        about      [stages] a step, [row buffers] an item
        barriers
 
@@ -162,15 +162,15 @@ enum {
 
     MODE_NOTHING = 0,
     MODE_WHOLE = 1, /* every row sees every column of every slot */
-    MODE_SOME =
-        2, /* plus bits of slots that have something, and of those under a pattern, from bit: */
-    MODE_SLOTS = 8,
-    MODE_PATTERNS = 16,
+    MODE_SOME = 2,  /* plus bits of slots, see below */
     MODE_LAST = 4,  /* and no step of the item follows */
     MODE_CLEAR = 8, /* MODE_SOME: what rows do not see may be anything, even NaN */
     MODE_NEVER =
         ~MODE_LAST, /* a value that no mode has, and that the compiler cannot rule out */
 };
+
+/* First bits of MODE_SOME: of slots that have something, and of those under a pattern. */
+enum { MODE_SLOTS = 8, MODE_PATTERNS = 16 };
 
 /* About an item: for each warpgroup row0, two words of owned rows, flags; then what all have in common. */
 enum {

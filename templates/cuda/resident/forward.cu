@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Resident family, forward: a block has K and V of a whole head in shared memory, a warp 16 rows of Q in registers.
 
-       resident_load_kv              the head's K and V, once
+       resident_fetch_keys, _values  the head's K and V, once
        for each warp tile of 16 queries:
            resident_direct           its mask, where n <= 128
            resident_load_q           copied with K where that leaves as many blocks on a processor
@@ -172,7 +172,7 @@ DEVICE void resident_store_rows(const struct frag_c o[RESIDENT_CHUNKS], const fl
         resident_lse(a, head)[row + 8] = lse[1];
 }
 
-/* Waits for K, and loads Q of the warp's rows where registers hold it; else masked_qk reads it for each chunk. Q is
+/* Waits for K, and loads Q of the warp's rows where registers hold it; else resident_masked_qk reads it for each chunk. Q is
    loaded from device memory before the wait, from shared memory after it. */
 DEVICE void resident_load_q(struct frag_a q[RESIDENT_STEPS], const struct abi_args *a,
                             const struct resident_head *head, u32 row0,

@@ -73,7 +73,7 @@ DEVICE u32 backward_start(struct backward *b, const struct abi_args *a,
     return part;
 }
 
-/* In the first turn, behind stream_wait_for_rows: rows to registers, with OWN_IN_REGISTERS. */
+/* In the first iteration, behind stream_wait_for_rows: rows to registers, with OWN_IN_REGISTERS. */
 DEVICE void backward_load_own(struct backward *b)
 {
     const u32 at = THREAD / 32 * 16 * PITCH;

@@ -74,7 +74,7 @@ DEVICE void forward_start(struct forward *f, const struct abi_args *a,
     stream_start(&f->stream, work, rows);
 }
 
-/* In the first turn. */
+/* In the first iteration. */
 DEVICE void load_q(struct forward *f)
 {
     stream_wait_for_rows(&f->stream);

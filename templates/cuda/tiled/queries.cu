@@ -3,7 +3,7 @@
 
        for each column tile of 32 keys, and before the first:
            stream_next
-           load_query_rows           before the first: LSE, delta = rowsum(dO o O), O from where the second tile will be
+           load_query_rows           before the first: LSE, delta = rowsum(dO o O); O is in the second tile's buffer (or Q's)
            query_s_dp                S = Q K^T, dP = dO V^T
            dropout                   on dP
            query_ds                  P = 2^(S - LSE), dS = P (dP - delta); row sums of dS
@@ -140,7 +140,7 @@ DEVICE void wait_for_own_rows(void)
     SYNC_WARP();
 }
 
-/* In the first turn: LSE and the estimate of delta, and the rows to registers. */
+/* In the first iteration: LSE and the estimate of delta, and the rows to registers. */
 DEVICE void load_query_rows(struct backward *b, struct query_rows *r)
 {
     stream_wait_for_rows(&b->stream);
@@ -171,7 +171,7 @@ DEVICE void store_delta(const struct backward *b, struct query_rows *r)
     }
 }
 
-/* S and dP. One after the other takes fewer registers, but not with a bias or wide heads. */
+/* S and dP. One after the other needs fewer registers, but not with a bias, wide heads or rows in registers. */
 DEVICE void query_s_dp(const struct backward *b, struct scores s[2], u64 live)
 {
     const u32 at = THREAD / 32 * 16 * PITCH;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Runs: whole column tiles of a range that all rows of the row block see. The stream's turn finds out what the next tile
-   is, builds addresses and tests bits, which is as many instructions as the products of a tile. Within a range that is
-   the same for each tile, so that a run has a loop of its own: two addresses that advance, and a counter. */
+/* Runs: whole column tiles of a range that all rows of the row block see. An iteration of the stream finds out what
+   the next tile is, builds addresses and tests bits, which is as many instructions as the products of a tile. Within a range
+   that is the same for each tile, so that a run has a loop of its own: two addresses that advance, and a counter. */
 #ifndef MASKC_CUDA_TILED_RUN_H
 #define MASKC_CUDA_TILED_RUN_H
 #include "cuda/tiled/words.h"

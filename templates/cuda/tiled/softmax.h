@@ -35,7 +35,8 @@ DEVICE float finite_max(float row_max, float scale)
     return row_max == NEGATIVE_INFINITY ? 0 : row_max * scale;
 }
 
-/* Raises the maxima of a row tile and multiplies O and the sum of P by alpha. A scale of 0 makes the limit infinite. */
+/* Raises the maxima of a row tile and multiplies O and the sum of P by alpha. The least scale (2^-149) makes the limit
+   infinite. */
 DEVICE void softmax_rescale(struct softmax *state, const float own[2], float scale,
                             struct sums *o)
 {

@@ -5,7 +5,7 @@
        stream_start
        do {
            stream_next               starts the copies of the tile after `now`
-           work                      on `now`; in the first turn, stream_is_first, on rows of the row block
+           work                      on `now`; in the first iteration, stream_is_first, on rows of the row block
            stream_arrive             waits for those copies
        } while (stream_goes_on)
 */
@@ -337,7 +337,7 @@ DEVICE u32 stream_goes_on(const struct stream *s)
     return s->next.slots;
 }
 
-/* In the first turn: waits for the row block's rows, which each warp copied for itself before the stream started. */
+/* In the first iteration: waits for the row block's rows, which each warp copied for itself before the stream started. */
 DEVICE void stream_wait_for_rows(const struct stream *s)
 {
     if (s->buffers > 1)

@@ -28,7 +28,7 @@ DEVICE struct words stage_words(const struct stream *s)
 }
 
 /* Whether every row of the warp sees all 32 columns. Computed for the current tile, not stored with it as a
-   flag: nothing sets `now` before the first turn, and ptxas (12.9 to 13.4) takes the next tile's flag for one
+   flag: nothing sets `now` before the first iteration, and ptxas (12.9 to 13.4) takes the next tile's flag for one
    that is undefined there (tests/sass/reproducer.ptx). */
 DEVICE u32 words_are_whole(const struct words *w)
 {

@@ -175,7 +175,7 @@ DEVICE struct work_item work_item_at(const struct abi_args *a, const struct abi_
 }
 
 /* Registers are few, so a work item is forgotten during the loop over columns. It is noted and found again after the loop, as is
-   the entry of the next work. A barrier stands before each of the two. */
+   the entry of the next work. Both the save and the restore follow a barrier. */
 DEVICE void work_item_save(const struct work_item *work, const struct ahead *x, u32 *notes)
 {
     const struct u32x4 here = {work->index, work->b, work->h,
