@@ -122,8 +122,24 @@ static struct pattern *transpose(const struct pattern *p, uint32_t n, struct err
     return pattern_transpose(p, e);
 }
 
+int mask_check_heads(uint32_t layers, uint32_t heads, struct error *e)
+{
+    if (heads > MASK_MAX_HEADS)
+        return error_set(e, ERROR_INPUT, "--heads %u is out of range, 1..%d is expected", heads,
+                         MASK_MAX_HEADS);
+    if ((uint64_t)layers * heads > MASK_MAX_PLACES)
+        return error_set(
+            e, ERROR_INPUT,
+            "--heads %u: %u layers of so many are too many, at most %d heads in all are "
+            "expected",
+            heads, layers, MASK_MAX_PLACES);
+    return 0;
+}
+
 struct mask *mask_repeat_heads(const struct mask *m, uint32_t heads, struct error *e)
 {
+    if (mask_check_heads(m->layers, heads, e) < 0)
+        return NULL;
     if (m->heads != 1 && m->heads != heads) {
         error_set(e, ERROR_INPUT, "%s: the mask has %u heads, --heads %u needs 1 or %u",
                   m->source, m->heads, heads, heads);

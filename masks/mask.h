@@ -22,6 +22,9 @@ struct mask *mask_new(uint32_t layers, uint32_t heads, struct pattern **given,
                       const char *source);
 void mask_destroy(struct mask *m); /* null is fine */
 
+/* Refuses --heads above MASK_MAX_HEADS, or above MASK_MAX_PLACES in all layers. 0: not given. */
+int mask_check_heads(uint32_t layers, uint32_t heads, struct error *e);
+
 const struct pattern *mask_pattern(const struct mask *m, uint32_t layer, uint32_t head);
 
 /* The same mask with heads repeated (m must have one head), cropped, one layer of it, or one head of each layer. They

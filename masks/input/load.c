@@ -63,10 +63,7 @@ static int check_options(const struct mask_request *r, enum suffix suffix, struc
     if (r->n > PATTERN_MAX_N)
         return error_set(e, ERROR_INPUT, "-n %u is out of range, 1..%d is expected", r->n,
                          PATTERN_MAX_N);
-    if (r->heads > MASK_MAX_HEADS)
-        return error_set(e, ERROR_INPUT, "--heads %u is out of range, 1..%d is expected",
-                         r->heads, MASK_MAX_HEADS);
-    return 0;
+    return mask_check_heads(1, r->heads, e);
 }
 
 static struct mask *read_text_file(const struct mask_request *r, struct error *e)

@@ -9,7 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { MOST_PLACES = 1 << 18, MOST_BYTES = 1 << 26 };
+enum { MOST_BYTES = 1 << 26 };
 
 /* ---- full_attention_heads.tsv ---- */
 
@@ -46,17 +46,17 @@ static int parse_line(struct lines *in, struct duo *g, struct error *e)
         if (parse_number(in, &value, e) < 0)
             return -1;
         *MEMORY_PUSH(g->value, in->count, in->capacity) = value;
-        more = *in->at == '\t' && in->count <= MOST_PLACES;
+        more = *in->at == '\t' && in->count <= MASK_MAX_PLACES;
         in->at += more;
     }
     g->heads = g->layers++ ? g->heads : count;
     if (count != g->heads)
         return error_set(e, ERROR_INPUT, "%s:%u:1: %u numbers, %u are expected", in->name,
                          in->line, count, g->heads);
-    if (g->heads > MASK_MAX_HEADS || g->layers > MASK_MAX_LAYERS || in->count > MOST_PLACES)
+    if (g->heads > MASK_MAX_HEADS || g->layers > MASK_MAX_LAYERS || in->count > MASK_MAX_PLACES)
         return error_set(e, ERROR_INPUT,
                          "%s:%u:1: at most %d layers, %d heads and %d values are expected",
-                         in->name, in->line, MASK_MAX_LAYERS, MASK_MAX_HEADS, MOST_PLACES);
+                         in->name, in->line, MASK_MAX_LAYERS, MASK_MAX_HEADS, MASK_MAX_PLACES);
     return 0;
 }
 
@@ -186,7 +186,7 @@ static int check_request(const struct duo *g, const struct mask_request *r, stru
         return error_set(e, ERROR_INPUT,
                          "%s: --heads %u: a multiple of the file's %u heads is expected",
                          r->name, r->heads, g->heads);
-    return 0;
+    return mask_check_heads(g->layers, r->heads, e);
 }
 
 /* ---- the mask ---- */

@@ -85,7 +85,8 @@ static int repeat_heads(struct importance *p, uint32_t heads, const char *name, 
     if (p->heads != 1)
         return error_set(e, ERROR_INPUT, "%s: %u heads, --heads %u needs 1 or %u", name,
                          p->heads, heads, heads);
-    if (importance_new(p->layers, heads, p->n, name, &more, e) < 0)
+    if (mask_check_heads(p->layers, heads, e) < 0 ||
+        importance_new(p->layers, heads, p->n, name, &more, e) < 0)
         return -1;
     size_t entries = (size_t)p->n * p->n;
     for (size_t k = 0; k < (size_t)p->layers * heads; k++)
@@ -108,10 +109,7 @@ static int check_options(const struct mask_request *r, struct error *e)
                          r->name);
     if (r->border && !r->dam)
         return error_set(e, ERROR_INPUT, "%s: --border goes with --dam", r->name);
-    if (r->heads > MASK_MAX_HEADS)
-        return error_set(e, ERROR_INPUT, "--heads %u is out of range, 1..%d is expected",
-                         r->heads, MASK_MAX_HEADS);
-    return 0;
+    return mask_check_heads(1, r->heads, e);
 }
 
 int importance_from_array(const struct array_file *a, const struct mask_request *r,

@@ -16,10 +16,11 @@ static int check_sizes(const char *what, uint32_t layers, uint32_t heads, uint32
                        struct error *e)
 {
     if (layers >= 1 && layers <= MASK_MAX_LAYERS && heads >= 1 && heads <= MASK_MAX_HEADS &&
-        n >= 1 && n <= PATTERN_MAX_N)
+        layers * heads <= MASK_MAX_PLACES && n >= 1 && n <= PATTERN_MAX_N)
         return 0;
-    return error_set(e, ERROR_INPUT, "%s, 1..%d layers, 1..%d heads and a length of 1..%d",
-                     what, MASK_MAX_LAYERS, MASK_MAX_HEADS, PATTERN_MAX_N);
+    return error_set(e, ERROR_INPUT,
+                     "%s, 1..%d layers, 1..%d heads, at most %d in all, and a length of 1..%d",
+                     what, MASK_MAX_LAYERS, MASK_MAX_HEADS, MASK_MAX_PLACES, PATTERN_MAX_N);
 }
 
 static struct mask *mask_from_dense(const struct dense *d, struct error *e)

@@ -132,9 +132,6 @@ static void compile_errors_have_codes_and_texts(void **state)
         {"window(2)", {.length = 8, .targets = ""}, "unknown target ''"},
         {"window(2)", {.length = 8, .targets = "cpu,,cuda"}, "unknown target ''"},
         {"window(2)", {.length = 8, .head_dim = 20}, "20"},
-        {"window(2)", {.length = 8, .dtype = (enum maskc_dtype)9}, "dtype"},
-        {"window(2)", {.length = 8, .transform = (enum maskc_transform)5}, "transform"},
-        {"window(2)", {.length = 8, .soft = (enum maskc_soft)3}, "soft"},
         {"window(2)", {.length = 8, .transform = MASKC_SPARSEGEN, .lambda = 1}, "lambda"},
         {"window(2)", {.length = 8, .machine = "abacus"}, "abacus"},
         {"window(2)", {.length = 8, .machine = "h100"}, "h100"},
@@ -255,17 +252,62 @@ static void a_wrong_cap_is_refused(void **state)
     cap_restore(before);
 }
 
-static void fields_without_a_meaning_are_zero(void **state)
+/* A mask by name, as bytes and as runs: two layers of no entries. */
+static void refuse_all_ways(const struct maskc_options *o, const char *text)
 {
-    enum { SIZE = sizeof(struct maskc_options) };
-    const struct maskc_options wrong[] = {
-        {.struct_size = SIZE, .length = 32, .unused = 1},
-        {.struct_size = SIZE, .length = 32, .align = MASKC_ALIGN_END}};
+    enum { LAYERS = 2, N = 8 };
+    static const uint8_t bits[LAYERS * N * N];
+    static const uint64_t rows[LAYERS * N + 1];
+    for (int way = 0; way < 3; way++) {
+        struct maskc_bytes bytes = {0};
+        struct maskc_error error = {0};
+        const int code = way == 0 ? maskc_compile("star", o, &bytes, &error)
+                         : way == 1
+                             ? maskc_compile_dense(bits, LAYERS, 1, N, o, &bytes, &error)
+                             : maskc_compile_runs(rows, NULL, LAYERS, 1, N, o, &bytes, &error);
+        if (code != MASKC_BAD_INPUT || strcmp(error.text, text) != 0)
+            fail_msg("way %d: code %d, '%s', not '%s'", way, code, error.text, text);
+    }
+}
+
+static void wrong_options_are_refused_by_all_functions(void **state)
+{
+    static const struct {
+        struct maskc_options options;
+        const char *text;
+    } cases[] = {
+        {{.unused = 1}, "options: unused is 1; 0 is expected"},
+        {{.align = MASKC_ALIGN_END}, "options: align goes with kv_length"},
+        {{.heads = 4097}, "--heads 4097 is out of range, 1..4096 is expected"},
+        {{.heads = 300000}, "--heads 300000 is out of range, 1..4096 is expected"},
+    };
+    (void)state;
+    for (size_t k = 0; k < sizeof cases / sizeof *cases; k++) {
+        struct maskc_options o = cases[k].options;
+        o.struct_size = sizeof o;
+        o.length = 8;
+        refuse_all_ways(&o, cases[k].text);
+    }
+}
+
+/* 65 layers of 4096 heads, the mask's own or repeated. */
+static void too_many_heads_in_all_are_refused(void **state)
+{
+    static const uint8_t bits[65];
+    static const uint64_t rows[1];
+    const struct maskc_options o = {.heads = 4096};
     struct maskc_bytes bytes = {0};
     struct maskc_error error = {0};
     (void)state;
-    for (size_t k = 0; k < sizeof wrong / sizeof *wrong; k++)
-        assert_int_equal(maskc_compile("star", &wrong[k], &bytes, &error), MASKC_BAD_INPUT);
+    assert_int_equal(maskc_compile_dense(bits, 65, 1, 1, &o, &bytes, &error), MASKC_BAD_INPUT);
+    assert_string_equal(error.text, "--heads 4096: 65 layers of so many are too many, at most "
+                                    "262144 heads in all are expected");
+    assert_int_equal(maskc_compile_dense(bits, 65, 4096, 1, NULL, &bytes, &error),
+                     MASKC_BAD_INPUT);
+    assert_non_null(strstr(error.text, "at most 262144 in all"));
+    assert_int_equal(maskc_compile_runs(rows, NULL, 65, 4096, 1, NULL, &bytes, &error),
+                     MASKC_BAD_INPUT);
+    assert_non_null(strstr(error.text, "at most 262144 in all"));
 }
 
 int main(void)
@@ -279,7 +321,8 @@ int main(void)
         cmocka_unit_test(target_lists_are_resolved),
         cmocka_unit_test(a_cap_hides_the_levels_above_it),
         cmocka_unit_test(a_wrong_cap_is_refused),
-        cmocka_unit_test(fields_without_a_meaning_are_zero),
+        cmocka_unit_test(wrong_options_are_refused_by_all_functions),
+        cmocka_unit_test(too_many_heads_in_all_are_refused),
     };
     return cmocka_run_group_tests_name("api", tests, api_set_up, api_tear_down);
 }
