@@ -71,7 +71,7 @@ struct maskc_options {
     enum maskc_dtype dtype;
     uint32_t head_dim; /* 64 by default; 16..256, a multiple of 8 */
     enum maskc_transform transform;
-    float lambda;     /* sparsegen's, < 1 */
+    float lambda;     /* sparsegen's, < 1; softmax: 0 */
     int dropout;      /* 1: the kernel can drop out attention probabilities */
     int forward_only; /* 1: no backward pass */
     uint32_t length;  /* -n: for expressions and the gallery, or to crop; 0: the mask's own */
@@ -92,10 +92,12 @@ struct maskc_options {
     uint32_t kv_length;
     enum maskc_align align;
     /* Tokens in another order, as `maskc order` finds it: position p holds token order[p], a permutation. The kernel file
-       has it (maskc_kernel_order). Null: none. order_length must be the mask's length. Without kv_length. */
+       has it (maskc_kernel_order). Null: none. order_length must be the mask's length, 0 without an
+       order. Without kv_length. */
     const uint32_t *order;
     uint32_t order_length;
-    /* The mask is a graph: a query sees all keys that `hops` steps or fewer reach, itself among them. */
+    /* The mask is a graph: a query sees all keys that `hops` steps or fewer reach, itself among them. hops is 0 without
+       has_hops. */
     int has_hops;
     uint32_t hops;
 };

@@ -23,7 +23,7 @@ void api_give(const struct api_struct *s, const void *from, void *ret);
 
 /* ---- what compiles (api_compile.c) ---- */
 
-/* Null options are defaults. */
+/* Null options are defaults. Refuses unknown numbers and fields without effect. */
 int api_take_options(const struct maskc_options *from, struct maskc_options *ret,
                      struct error *e);
 struct key_shape api_key_shape(const struct maskc_options *o);

@@ -18,27 +18,55 @@ _Static_assert((int)ABI_BF16 == (int)MASKC_BF16 && (int)ABI_F16 == (int)MASKC_F1
                    (int)MASK_ALIGN_END == (int)MASKC_ALIGN_END,
                "one number for one feature");
 
-static int read_request(const struct maskc_options *o, struct kernel_request *ret,
-                        struct error *e)
+/* Fields whose numbers are those of an enum. */
+static int check_enums(const struct maskc_options *o, struct error *e)
 {
-    if ((unsigned)o->dtype > MASKC_TF32 || (unsigned)o->transform > MASKC_SPARSEGEN ||
-        (unsigned)o->soft > MASKC_SOFT_SCALE || (unsigned)o->align > MASKC_ALIGN_END)
-        return error_set(e, ERROR_INPUT,
-                         "options: dtype, transform, soft or align is none of the known ones");
+    const struct {
+        const char *name;
+        int value, most;
+    } field[] = {{"dtype", (int)o->dtype, MASKC_TF32},
+                 {"transform", (int)o->transform, MASKC_SPARSEGEN},
+                 {"soft", (int)o->soft, MASKC_SOFT_SCALE},
+                 {"align", (int)o->align, MASKC_ALIGN_END}};
+    for (size_t k = 0; k < sizeof field / sizeof *field; k++)
+        if (field[k].value < 0 || field[k].value > field[k].most)
+            return error_set(e, ERROR_INPUT, "options: %s is %d; 0..%d is expected",
+                             field[k].name, field[k].value, field[k].most);
+    return 0;
+}
+
+/* Refuses fields that would have no effect. */
+static int check_options(const struct maskc_options *o, struct error *e)
+{
+    if (check_enums(o, e) < 0)
+        return -1;
     if (o->unused)
         return error_set(e, ERROR_INPUT, "options: unused is %u; 0 is expected", o->unused);
     if (o->align && !o->kv_length)
         return error_set(e, ERROR_INPUT, "options: align goes with kv_length");
-    *ret = (struct kernel_request){
+    if (o->hops && !o->has_hops)
+        return error_set(e, ERROR_INPUT, "options: hops is %u, but has_hops is 0", o->hops);
+    if (o->lambda != 0 && o->transform != MASKC_SPARSEGEN)
+        return error_set(e, ERROR_INPUT,
+                         "options: lambda is %g, but transform is not MASKC_SPARSEGEN",
+                         (double)o->lambda);
+    if (o->order_length && !o->order)
+        return error_set(e, ERROR_INPUT, "options: order_length is %u, but order is null",
+                         o->order_length);
+    return 0;
+}
+
+static struct kernel_request request_of(const struct maskc_options *o)
+{
+    return (struct kernel_request){
         .dtype = (enum abi_dtype)o->dtype,
         .transform = (enum abi_transform)o->transform,
-        .lambda = o->transform == MASKC_SPARSEGEN ? o->lambda : 0,
+        .lambda = o->lambda,
         .head_dim = o->head_dim ? o->head_dim : 64,
         .dropout = o->dropout != 0,
         .backward = !o->forward_only,
         .bias = (enum abi_bias)o->soft,
     };
-    return 0;
 }
 
 /* Loads the calibration of the CPU, and those of the GPUs if a target is a GPU's. */
@@ -112,10 +140,8 @@ int api_compile_mask(struct mask *m, const struct maskc_options *o, struct maskc
                      struct error *e)
 {
     const struct key_shape shape = api_key_shape(o);
-    struct kernel_request request;
-    int result = m ? read_request(o, &request, e) : -1;
-    if (result == 0)
-        result = reorder(o, &m, e);
+    struct kernel_request request = request_of(o);
+    int result = m ? reorder(o, &m, e) : -1;
     if (result == 0)
         result = key_shape_apply(&shape, o->length, &m, &request, e);
     if (result == 0)
@@ -146,7 +172,7 @@ int api_take_options(const struct maskc_options *from, struct maskc_options *ret
 {
     static const struct api_struct type = {"options", OPTIONS_FIRST, sizeof *ret};
     const struct maskc_options defaults = {0};
-    return api_take(&type, from ? from : &defaults, ret, e);
+    return api_take(&type, from ? from : &defaults, ret, e) < 0 ? -1 : check_options(ret, e);
 }
 
 int maskc_compile(const char *mask, const struct maskc_options *options,

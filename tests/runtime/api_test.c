@@ -276,8 +276,15 @@ static void wrong_options_are_refused_by_all_functions(void **state)
         struct maskc_options options;
         const char *text;
     } cases[] = {
+        {{.dtype = (enum maskc_dtype)7}, "options: dtype is 7; 0..3 is expected"},
+        {{.transform = (enum maskc_transform)2}, "options: transform is 2; 0..1 is expected"},
+        {{.soft = (enum maskc_soft)3}, "options: soft is 3; 0..2 is expected"},
+        {{.align = (enum maskc_align) - 1}, "options: align is -1; 0..1 is expected"},
         {{.unused = 1}, "options: unused is 1; 0 is expected"},
         {{.align = MASKC_ALIGN_END}, "options: align goes with kv_length"},
+        {{.hops = 2}, "options: hops is 2, but has_hops is 0"},
+        {{.lambda = 0.5F}, "options: lambda is 0.5, but transform is not MASKC_SPARSEGEN"},
+        {{.order_length = 8}, "options: order_length is 8, but order is null"},
         {{.heads = 4097}, "--heads 4097 is out of range, 1..4096 is expected"},
         {{.heads = 300000}, "--heads 300000 is out of range, 1..4096 is expected"},
     };
