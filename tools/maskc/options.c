@@ -91,7 +91,7 @@ static int read_hops(const char *text, struct options *ret, struct error *e)
 const struct option_row option_rows[OPTION_COUNT] = {
     [OPTION_LENGTH]    = {"length", 'n', "N", "Length of the mask: needed by expressions and the gallery, crops a stored one", GROUP_COMMON, VALUE_OWN, .read = read_length},
     [OPTION_LENGTHS]   = {"length", 'n', "N,N", "Lengths, one result for each", GROUP_COMMON, VALUE_OWN, .read = read_lengths},
-    [OPTION_HEADS]     = {"heads", 0, "H", "Repeat a one-head mask; .tsv: query heads, a multiple of its heads", GROUP_COMMON, VALUE_COUNT, AT(heads)},
+    [OPTION_HEADS]     = {"heads", 0, "H", "Repeat a one-head mask; .tsv: query heads, a multiple of its heads", GROUP_COMMON, VALUE_COUNT, AT(heads), .most = MASK_MAX_HEADS},
     [OPTION_LAYER]     = {"layer", 0, "L", "One layer alone, counted from 0", GROUP_MASK, VALUE_OWN, .read = read_layer},
     [OPTION_HEAD]      = {"head", 0, "H", "Print one head, counted from 0", GROUP_MASK, VALUE_OWN, .read = read_head},
     [OPTION_TENSOR]    = {"tensor", 0, "NAME", "Which tensor of a safetensors file", GROUP_MASK, VALUE_TEXT, AT(tensor)},
@@ -112,8 +112,8 @@ const struct option_row option_rows[OPTION_COUNT] = {
     [OPTION_WITH_DROPOUT] = {"dropout", 0, 0, "The kernel can drop out probabilities", GROUP_KERNEL, VALUE_FLAG, AT(with_dropout)},
     [OPTION_FORWARD_ONLY] = {"forward-only", 0, 0, "No backward pass", GROUP_KERNEL, VALUE_FLAG, AT(forward_only)},
     [OPTION_BIAS]      = {"soft", 0, "KIND", "A soft mask X beside the mask, for learning one: bias (scores + X) or scale (probabilities * X)", GROUP_KERNEL, VALUE_TEXT, AT(bias)},
-    [OPTION_KV_HEADS]  = {"kv-heads", 0, "K", "Heads of K and V, which divide the query heads (grouped-query attention; default: as many)", GROUP_KERNEL, VALUE_COUNT, AT(kv_heads)},
-    [OPTION_KV_LENGTH] = {"kv-length", 0, "M", "Keys, where they are not as many as the queries (-n); the mask then has the larger length", GROUP_KERNEL, VALUE_COUNT, AT(kv_length)},
+    [OPTION_KV_HEADS]  = {"kv-heads", 0, "K", "Heads of K and V, which divide the query heads (grouped-query attention; default: as many)", GROUP_KERNEL, VALUE_COUNT, AT(kv_heads), .most = MASK_MAX_HEADS},
+    [OPTION_KV_LENGTH] = {"kv-length", 0, "M", "Keys, where they are not as many as the queries (-n); the mask then has the larger length", GROUP_KERNEL, VALUE_COUNT, AT(kv_length), .most = PATTERN_MAX_N},
     [OPTION_ALIGN]     = {"align", 0, "WHERE", "With --kv-length: queries and keys stand at the mask's start (default) or end: query i at i + M - N", GROUP_KERNEL, VALUE_TEXT, AT(align)},
     [OPTION_MACHINE]   = {"machine", 0, "NAME", "Row of the machine table that the plan is made for: x86-sse, x86-avx2, x86-avx512, x86-bf16, x86-amx, a100, h100, rtx3090, rtx4090, rtx5090, l4, b200 (of the GPUs, NAME-mma for bf16 and f16), or 'calibrated' (default: this machine as calibrated where it runs the target, else by target)", GROUP_KERNEL, VALUE_TEXT, AT(machine)},
     [OPTION_FAMILY]    = {"family", 0, "NAME", "Kernel family of the passes that it takes: cpu_matrix, cpu_vector, cuda_resident, cuda_hopper, cuda_tiled, cuda_simt (default: the cheapest by prediction)", GROUP_KERNEL, VALUE_TEXT, AT(family)},
@@ -199,9 +199,6 @@ struct mask *options_mask(const struct options *o, const char *name, uint32_t n,
 static int read_key_shape(const struct options *o, struct key_shape *ret, struct error *e)
 {
     *ret = (struct key_shape){o->kv_heads, o->kv_length, MASK_ALIGN_START};
-    if (o->kv_length > PATTERN_MAX_N)
-        return error_set(e, ERROR_INPUT, "--kv-length %u is out of range, 1..%d is expected",
-                         o->kv_length, PATTERN_MAX_N);
     if (o->align && !o->kv_length)
         return error_set(e, ERROR_INPUT, "--align goes with --kv-length");
     if (!o->align || !strcmp(o->align, "start"))
