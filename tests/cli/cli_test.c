@@ -192,13 +192,13 @@ static void test_bench_predicts_dense(void **state)
     json_decref(j);
 }
 
-/* f32 and f64 inputs, ragged, packed; what stands behind the outputs is checked by verify. */
+/* f16, f32 and f64 inputs, ragged, packed; what stands behind the outputs is checked by verify. */
 static void test_run(void **state)
 {
     (void)state;
     static const char *const outputs[] = {"out", "lse", "dq", "dk", "dv"};
     shell_says("run good.mkb --query q.npy --key q.npy --value q.npy --grad q.npy -o a/b", "");
-    shell_says("run good.mkb --query q64.npy --key q64.npy --value q64.npy --grad q64.npy -o c",
+    shell_says("run good.mkb --query q16.npy --key q64.npy --value q64.npy --grad q16.npy -o c",
                "");
     shell_says("run good.mkb --query packed.npy --key packed.npy --value packed.npy "
                "--offsets offsets.npy -o d",

@@ -135,7 +135,7 @@ static const struct bad bad[] = {
     {"run good.mkb --query wide.npy --key q.npy --value q.npy -o r", 2,
      "[B, N, H, D] is expected"},
     {"run good.mkb --query long.npy --key q.npy --value q.npy -o r", 2, "long.npy"},
-    {"run good.mkb --query length.npy --key q.npy --value q.npy -o r", 2, "length.npy"},
+    {"run good.mkb --query length.npy --key q.npy --value q.npy -o r", 2, "length.npy: f16, f32 or f64 is expected"},
     {"run good.mkb --query q.npy --key q.npy --value q.npy --lengths bad-length.npy -o r", 2, "bad-length.npy"},
     {"run good.mkb --query q.npy --key q.npy --value q.npy --lengths negative-length.npy -o r", 2, "negative-length.npy"},
     {"run good.mkb --query q.npy --key q.npy --value q.npy --lengths two-lengths.npy -o r", 2, "two-lengths.npy"},

@@ -109,11 +109,18 @@ static void make_masks(void)
 /* [1, 32, 1, 16] for `good.mkb`, and arrays that do not fit. */
 static void make_tensors(void)
 {
+    /* -4/8 .. 6/8 in f16 */
+    static const uint16_t eighths[11] = {0xb800, 0xb600, 0xb400, 0xb000, 0,     0x3000,
+                                         0x3400, 0x3600, 0x3800, 0x3900, 0x3a00};
+    uint16_t half[32 * 16];
     float value[32 * 16];
     double wide[32 * 16];
-    for (int k = 0; k < 32 * 16; k++)
+    for (int k = 0; k < 32 * 16; k++) {
         wide[k] = value[k] = (float)((k * 7 + 3) % 11) / 8 - 0.5f;
+        half[k] = eighths[(k * 7 + 3) % 11];
+    }
     fixture_npy("q.npy", "<f4", "(1, 32, 1, 16)", value, sizeof value);
+    fixture_npy("q16.npy", "<f2", "(1, 32, 1, 16)", half, sizeof half);
     fixture_npy("q64.npy", "<f8", "(1, 32, 1, 16)", wide, sizeof wide);
     fixture_npy("packed.npy", "<f4", "(32, 1, 16)", value, sizeof value);
     fixture_npy("wide.npy", "<f4", "(1, 16, 1, 32)", value, sizeof value);

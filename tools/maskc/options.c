@@ -131,7 +131,7 @@ const struct option_row option_rows[OPTION_COUNT] = {
     [OPTION_CLOCK]     = {"clock", 0, "WHICH", "wall (default), or cpu: the time that one thread of a CPU ran, for a machine that others use; needs --threads 1", GROUP_LAUNCH, VALUE_TEXT, AT(clock)},
     [OPTION_DEVICE]    = {"device", 0, "D", "cpu, cuda, cuda:1, emulated (default: what the file holds and the machine has)", GROUP_COMMON, VALUE_TEXT, AT(device)},
     [OPTION_PASS]      = {"pass", 0, "P,P", "forward, backward (default both)", GROUP_LAUNCH, VALUE_TEXT, AT(pass)},
-    [OPTION_QUERY]     = {"query", 0, "Q.npy", "Queries [B,N,H,D], f32 or f64 (packed: [T,H,D])", GROUP_COMMON, VALUE_TEXT, AT(query)},
+    [OPTION_QUERY]     = {"query", 0, "Q.npy", "Queries [B,N,H,D], f16, f32 or f64 (packed: [T,H,D])", GROUP_COMMON, VALUE_TEXT, AT(query)},
     [OPTION_KEY]       = {"key", 0, "K.npy", "Keys, shaped alike, with the heads and the length that the kernel has for them", GROUP_COMMON, VALUE_TEXT, AT(key)},
     [OPTION_VALUE]     = {"value", 0, "V.npy", "Values, shaped as the keys", GROUP_COMMON, VALUE_TEXT, AT(value)},
     [OPTION_GRAD]      = {"grad", 0, "DO.npy", "Gradient of the output: runs backward too", GROUP_LAUNCH, VALUE_TEXT, AT(grad)},
@@ -142,7 +142,7 @@ const struct option_row option_rows[OPTION_COUNT] = {
     [OPTION_DROPOUT_MEASURED] = {"dropout", 0, "P", "Probability, 0 <= P < 1: also measures the same kernel without dropout", GROUP_LAUNCH, VALUE_REAL, AT(dropout)},
     [OPTION_SEED]      = {"seed", 0, "S", "Of the dropout", GROUP_LAUNCH, VALUE_WHOLE, AT(seed)},
     [OPTION_SAMPLES]   = {"samples", 0, "S.npy", "Dropout draws by these numbers [B], 0..2^32-1, instead of the positions in the batch", GROUP_LAUNCH, VALUE_TEXT, AT(samples)},
-    [OPTION_BIAS_ARRAY] = {"soft", 0, "X.npy", "Soft mask [H,n,n] of a kernel compiled with --soft, n the mask's length, f32 or f64", GROUP_LAUNCH, VALUE_TEXT, AT(bias_array)},
+    [OPTION_BIAS_ARRAY] = {"soft", 0, "X.npy", "Soft mask [H,n,n] of a kernel compiled with --soft, n the mask's length, f16, f32 or f64", GROUP_LAUNCH, VALUE_TEXT, AT(bias_array)},
     [OPTION_DIAGONALS] = {"diagonals", 0, 0, "With --soft and --grad: dsoft.npy is [H,2n-1], summed along diagonals, offset key - query = o at o + n - 1", GROUP_LAUNCH, VALUE_FLAG, AT(diagonals)},
 
     [OPTION_OUTPUT]    = {"output", 'o', "PATH", "Where the result goes", GROUP_COMMON, VALUE_TEXT, AT(output)},

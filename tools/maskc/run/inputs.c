@@ -17,7 +17,7 @@ static int open_array(const char *path, struct run_array *ret, struct error *e)
 static int check_number(const struct run_array *a, struct error *e)
 {
     if (a->npy.type != NPY_FLOAT)
-        return error_set(e, ERROR_INPUT, "%s: f32 or f64 is expected", a->path);
+        return error_set(e, ERROR_INPUT, "%s: f16, f32 or f64 is expected", a->path);
     return 0;
 }
 
