@@ -88,7 +88,8 @@ struct maskc_options {
        the same. `length` is then the number of queries, and the mask's length is the larger of the
        two. Queries and keys take its first positions (start) or its last ones (end): with more
        keys, query i is then at position i + kv_length - length, as in torch's causal_lower_right.
-       Not with a soft mask, starts or offsets. */
+       Not with a soft mask, starts or offsets. If kv_length equals the number of queries, the kernel is an ordinary one:
+       its launches refuse key_lengths, and another key_length. */
     uint32_t kv_length;
     enum maskc_align align;
     /* Tokens in another order, as `maskc order` finds it: position p holds token order[p], a permutation. The kernel file
@@ -135,7 +136,8 @@ struct maskc_kernel;
 
 /* A kernel file contains native code: loading one is running it. `device` is "cpu", "cuda",
    "cuda:1", "emulated" (libmaskc alone), or null: what the file holds and the machine has, GPU first. "cuda" is the GPU
-   of the caller's current context, else the first one; "cuda:0" is the first one. The kernel uses the caller's context if
+   of the caller's current context, else the first one; "cuda:0" is the first one. "cpu:0" and "emulated:0" are "cpu"
+   and "emulated": torch may name a CPU so. The kernel uses the caller's context if
    it belongs to that GPU, else the GPU's primary context. */
 MASKC_API int maskc_load(const char *path, const char *device, struct maskc_kernel **ret,
                          struct maskc_error *error);
@@ -224,7 +226,8 @@ struct maskc_launch {
     /* Kernels with another number of keys than of queries. key_length: rows of padded K, V and
        their gradients; 0: as many keys as the kernel has; fewer use the mask's upper left corner.
        `lengths` are those of queries; key_lengths, [batch] in 0..key_length on the device, or null,
-       those of keys. Other kernels: 0 and null, length and lengths are those of both. */
+       those of keys. Other kernels (maskc_info: kv_length equals length): 0 or the queries' length, and null; length and
+       lengths are those of both. */
     uint32_t key_length;
     const int32_t *key_lengths;
     uint32_t flags; /* bits of enum maskc_launch_flag */

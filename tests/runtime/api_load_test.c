@@ -26,6 +26,7 @@ static void load_errors_have_codes_and_texts(void **state)
     assert_non_null(strstr(error.text, "unknown device 'tpu'"));
     assert_int_equal(maskc_load_memory(bytes.data, bytes.size, "cpu:1", &kernel, &error),
                      MASKC_BAD_INPUT);
+    assert_string_equal(error.text, "there is one device 'cpu', not 'cpu:1'");
     assert_int_equal(maskc_load_memory(bytes.data, bytes.size, "emulated", &kernel, &error),
                      MASKC_UNAVAILABLE);
     assert_int_equal(maskc_load_memory(bytes.data, bytes.size - 1, NULL, &kernel, &error),
@@ -99,7 +100,7 @@ static void files_are_saved_whole(void **state)
     char path[128];
     snprintf(path, sizeof path, "%s/star.mkb", api_cache);
     assert_int_equal(maskc_bytes_save(&bytes, path, NULL), 0);
-    assert_int_equal(maskc_load(path, "cpu", &kernel, NULL), 0);
+    assert_int_equal(maskc_load(path, "cpu:0", &kernel, NULL), 0); /* a torch.device's name */
     maskc_kernel_destroy(kernel);
     unlink(path);
     assert_int_equal(maskc_bytes_save(&bytes, "/proc/nonexistent/x.mkb", &error),

@@ -185,7 +185,8 @@ def compile(mask, n: int | None = None, heads: int | None = None, head_dim: int 
     "sparsegen=LAMBDA". dropout: the kernel can drop out probabilities. bias: "add" (scores + X) or "scale"
     (probabilities x X), with X [H, n, n] handed to attention(). target: "cpu", "cuda", "x86-64-v3,sm_90a", ...
     forward_only: no backward pass. kv_heads: heads of k and v where they are fewer, a divisor of q's; each query head keeps a
-    mask of its own. kv_length: keys, where they are not as many as the queries n; the mask then has the larger length.
+    mask of its own. kv_length: keys, where they are not as many as the queries n; the mask then has the larger length. A kv_length of n
+    gives an ordinary kernel, for which attention() refuses key_lengths.
     align: the smaller side stands at the mask's "start" or "end"; at the end query i stands at i + kv_length - n. machine,
     cache_dir: as in struct maskc_options. order: whole numbers [n], or the ORDER.npy of `maskc order`: position p of the kernel holds
     token order[p]; attention() still takes tensors in the order of tokens. hops: the mask is a graph, in which a query sees all
