@@ -6,6 +6,7 @@
 #include "gen/plan/internal.h"
 #include "masks/input/load.h"
 #include "tests/gen/random_mask.h"
+#include "tests/support/program/options.h"
 #include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -144,7 +145,7 @@ static void test_classes(void **state)
 
 int main(int argc, char **argv)
 {
-    if (argc > 1 && !strcmp(argv[1], "--few"))
+    if (test_option(argc, argv, "--few"))
         masks /= 4;
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_random_masks),

@@ -4,6 +4,7 @@
 #include "gen/plan/plan.h"
 #include "masks/input/load.h"
 #include "masks/language/gallery.h"
+#include "tests/support/program/options.h"
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -165,7 +166,7 @@ static void test_unknown_name_is_none(void **state)
 
 int main(int argc, char **argv)
 {
-    if (argc > 1 && !strcmp(argv[1], "--few"))
+    if (test_option(argc, argv, "--few"))
         longest = 128;
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_never_dearer),

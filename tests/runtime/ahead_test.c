@@ -9,6 +9,7 @@
 #include "masks/language/gallery.h"
 #include "runtime/ahead/ahead.h"
 #include "runtime/ahead/layout.h"
+#include "tests/support/program/options.h"
 #include "tests/support/test.h"
 #include <stdlib.h>
 #include <string.h>
@@ -167,7 +168,7 @@ static void neither_mask_nor_length_is_in_the_code(void **state)
 
 int main(int argc, char **argv)
 {
-    few = argc > 1 && !strcmp(argv[1], "--few");
+    few = test_option(argc, argv, "--few");
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(what_was_written_comes_back),
         cmocka_unit_test(damage_is_noticed),

@@ -5,6 +5,7 @@
 #include "masks/safetensors.h"
 #include "runtime/artifact/tables.h"
 #include "tests/runtime/fixture.h"
+#include "tests/support/program/options.h"
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -283,7 +284,7 @@ static void other_files_are_told_apart(void **state)
 
 int main(int argc, char **argv)
 {
-    if (argc > 1 && !strcmp(argv[1], "--few"))
+    if (test_option(argc, argv, "--few"))
         bits = 1;
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(round_trip_keeps_everything),

@@ -4,6 +4,7 @@
 #include "masks/base/memory.h"
 #include "tests/runtime/fixture.h"
 #include "tests/runtime/walk.h"
+#include "tests/support/program/options.h"
 #include <stdlib.h>
 #include <string.h>
 
@@ -79,7 +80,7 @@ static void random_changes_are_refused_or_harmless(void **state)
 
 int main(int argc, char **argv)
 {
-    if (argc > 1 && !strcmp(argv[1], "--few"))
+    if (test_option(argc, argv, "--few"))
         changes = 300;
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(random_changes_are_refused_or_harmless),

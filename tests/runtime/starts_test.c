@@ -2,6 +2,7 @@
 /* One kernel for all lengths: a launch of fewer rows than the mask, packed or padded on either side, is the reference
    with the mask's corner, forward and backward; where a sequence stands changes none of its bits. */
 #include "runtime/compile/compile.h"
+#include "tests/support/program/options.h"
 #include "tests/support/subject.h"
 #include "tests/support/test.h"
 #include "tools/reference/check.h"
@@ -200,7 +201,7 @@ static int finish(void **state)
 
 int main(int argc, char **argv)
 {
-    every = argc > 1 && !strcmp(argv[1], "--few") ? 3 : 1;
+    every = test_option(argc, argv, "--few") ? 3 : 1;
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(shorter_launches_are_the_corner),
         cmocka_unit_test(where_a_sequence_stands_changes_no_bit),

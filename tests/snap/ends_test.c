@@ -2,6 +2,7 @@
 /* Ends of the paths, on a GPU whose times rise in steps: dense is found where it is the best, and a mask that keeps
    nothing is refused. */
 #include "tests/snap/made.h"
+#include "tests/support/program/options.h"
 #include "tests/support/test.h"
 #include <math.h>
 #include <stdlib.h>
@@ -87,7 +88,7 @@ static void an_empty_mask_is_none(void **unused)
 
 int main(int argc, char **argv)
 {
-    if (argc > 1 && !strcmp(argv[1], "--few"))
+    if (test_option(argc, argv, "--few"))
         stride = 2;
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(no_mask_is_worse_than_dense),

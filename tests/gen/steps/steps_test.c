@@ -7,6 +7,7 @@
 #include "tests/gen/random_mask.h"
 #include "tests/gen/steps/h100_plan.h"
 #include "tests/gen/steps/plain_steps.h"
+#include "tests/support/program/options.h"
 #include "tests/support/test.h"
 #include <stdlib.h>
 #include <string.h>
@@ -227,7 +228,7 @@ static void test_damaged_work(void **state)
 
 int main(int argc, char **argv)
 {
-    if (argc > 1 && !strcmp(argv[1], "--few"))
+    if (test_option(argc, argv, "--few"))
         masks /= 4, damaged /= 4;
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_random_masks),

@@ -12,6 +12,7 @@
 #include "tests/kernels/budgets/budget_plans.h"
 #include "tests/kernels/budgets/budget_table.h"
 #include "tests/kernels/budgets/budget_units.h"
+#include "tests/support/program/options.h"
 #include "tests/support/test.h"
 #include <stdio.h>
 #include <stdlib.h>
@@ -258,17 +259,28 @@ static void test_resource_budgets(void **state)
     assert_int_equal(violations, 0);
 }
 
+static bool read_option(const char *text, bool *all, bool *update)
+{
+    const struct {
+        const char *name;
+        bool *flag;
+    } option[] = {
+        {"--all", all}, {"--list", &listing}, {"--times", &timing}, {"--update", update}};
+    for (size_t k = 0; k < sizeof option / sizeof *option; k++)
+        if (!strcmp(text, option[k].name))
+            return *option[k].flag = true;
+    return false;
+}
+
 int main(int argc, char **argv)
 {
     bool all = false, update = false;
     const char *path = getenv("MASKC_BUDGETS_KNOWN");
     int at = 1;
-    for (; at < argc && argv[at][0] == '-'; at++) {
-        all |= !strcmp(argv[at], "--all");
-        listing |= !strcmp(argv[at], "--list");
-        timing |= !strcmp(argv[at], "--times");
-        update |= !strcmp(argv[at], "--update");
-    }
+    for (; at < argc && argv[at][0] == '-'; at++)
+        if (!read_option(argv[at], &all, &update))
+            test_usage(argv, argv[at],
+                       "[--all] [--list] [--times] [--update] [TARGET|FAMILY|HEAD-DIM ..]");
     named = (const char *const *)argv + at;
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_prestate(test_resource_budgets, all ? &all : NULL)};

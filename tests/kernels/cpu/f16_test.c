@@ -2,12 +2,12 @@
 /* Overflow of f16: values at the end of its range, whose outputs dropout doubles to infinity.
    There is then no NaN, and the gradients, which are small enough, are as exact as ever. */
 #include "masks/base/memory.h"
+#include "tests/support/program/options.h"
 #include "tests/support/subject.h"
 #include "tests/support/test.h"
 #include "tools/reference/check.h"
 #include <math.h>
 #include <stdlib.h>
-#include <string.h>
 
 enum { MAX_TARGETS = 8 };
 
@@ -122,7 +122,7 @@ static void test_overflow(void **state)
 /* --few: the first two shapes, for a second compiler. */
 int main(int argc, char **argv)
 {
-    const bool few = argc > 1 && !strcmp(argv[1], "--few");
+    const bool few = test_option(argc, argv, "--few");
     struct cache *cache = subject_start();
     struct subject s = {cache, few ? 2 : sizeof shapes / sizeof *shapes};
     const struct CMUnitTest tests[] = {cmocka_unit_test_prestate(test_overflow, &s)};

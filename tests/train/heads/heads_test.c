@@ -3,6 +3,7 @@
    any number of threads; the sum of a batch's parts? */
 #include "masks/base/memory.h"
 #include "model/backend/cpu/matmul/matmul.h"
+#include "tests/support/program/options.h"
 #include "tests/support/test.h"
 #include "tests/train/gradients/differences.h"
 #include "tests/train/heads/head_subject.h"
@@ -235,7 +236,7 @@ int main(int argc, char **argv)
     if (!m)
         return 77;
     matmul_destroy(m);
-    if (argc > 1 && !strcmp(argv[1], "--few")) {
+    if (test_option(argc, argv, "--few")) {
         differences_are_few();
         most_threads = 2;
     }

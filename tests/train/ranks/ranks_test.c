@@ -4,6 +4,7 @@
 #include "masks/base/memory.h"
 #include "model/backend/cpu/matmul/matmul.h"
 #include "tests/model/random/random_bert.h"
+#include "tests/support/program/options.h"
 #include "tests/support/test.h"
 #include "tests/train/ranks/random_objective.h"
 #include "tests/train/ranks/thread_ranks.h"
@@ -300,7 +301,7 @@ int main(int argc, char **argv)
     if (!m)
         return 77;
     matmul_destroy(m);
-    few = argc > 1 && !strcmp(argv[1], "--few");
+    few = test_option(argc, argv, "--few");
     const struct CMUnitTest tests[] = {cmocka_unit_test(ranks_have_the_bits_of_one),
                                        cmocka_unit_test(so_do_learned_masks),
                                        cmocka_unit_test(so_do_shared_moments),
