@@ -12,21 +12,24 @@
 
 struct bench_result {
     char mask[64], lowering[96], reason[sizeof((struct plan_summary *)0)->reason];
-    uint32_t length, heads, batch, head_dim;
+    uint32_t length, keys, heads, batch, head_dim; /* length: queries */
     enum abi_dtype dtype;
     bool backward;
     double sparsity;                                  /* percent, all heads of the layer */
     double median, p10, p90, dense, predicted, floor; /* seconds */
     double dense_predicted;
-    uint32_t
-        dense_length; /* that dense was measured at; of another length it is extrapolated */
-    double hard;      /* without the bias; 0: there is none */
-    double dropout;   /* the probability */
-    double kept;      /* compiled without dropout; 0: there is none */
-    char machine[32]; /* that the prediction is for */
-    double cpu_share; /* of the time that the threads ran; 1 on a GPU */
+    uint32_t dense_length, dense_keys; /* that dense was measured at; of others it is
+                                          extrapolated */
+    double hard;                       /* without the bias; 0: there is none */
+    double dropout;                    /* the probability */
+    double kept;                       /* compiled without dropout; 0: there is none */
+    char machine[32];                  /* that the prediction is for */
+    double cpu_share;                  /* of the time that the threads ran; 1 on a GPU */
 };
 
+enum { BENCH_SIZE = 24 };
+/* "512", or "1x4096" for other numbers of queries and keys. */
+void bench_size(uint32_t queries, uint32_t keys, char ret[BENCH_SIZE]);
 /* Percent of the layer's entries that are off. */
 double bench_sparsity(const struct problem *p);
 /* Problem that bench launches. */

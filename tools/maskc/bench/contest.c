@@ -33,13 +33,14 @@ static double seconds_of(const struct options *o)
 static struct bench_prediction predicted_of(const struct bench *b, const struct contest *c)
 {
     const struct problem *p = &c->problem[OURS], *dense = &c->problem[DENSE];
-    double longer = dense->length ? (double)p->length / dense->length : 1;
+    const double entries = (double)p->length * problem_keys(p),
+                 of_dense = (double)dense->length * problem_keys(dense);
     return (struct bench_prediction){.ours = c->all[OURS].kernel,
                                      .dense = c->all[DENSE].kernel,
                                      .calibration = b->o->calibration,
                                      .layer = p->layer,
                                      .threads = b->threads,
-                                     .times = longer * longer};
+                                     .times = of_dense > 0 ? entries / of_dense : 1};
 }
 
 /* Share of the kernel whose threads ran most: a kernel with little work for one of its threads is not a busy machine. */
@@ -58,6 +59,7 @@ static int add_result(struct bench *b, struct contest *c, bool backward, struct 
     const struct contender *ours = &c->all[OURS];
     const struct problem *p = &c->problem[OURS];
     struct bench_result r = {.length = p->length,
+                             .keys = problem_keys(p),
                              .heads = p->mask->heads,
                              .batch = p->batch,
                              .head_dim = p->head_dim,
@@ -65,8 +67,9 @@ static int add_result(struct bench *b, struct contest *c, bool backward, struct 
                              .backward = backward,
                              .dropout = p->dropout,
                              .sparsity = bench_sparsity(p)};
-    char what[NAME_CAPACITY];
-    snprintf(what, sizeof what, "%s n=%u %s %s", c->name, p->length, dtype_name(p->dtype),
+    char what[NAME_CAPACITY], size[BENCH_SIZE];
+    bench_size(r.length, r.keys, size);
+    snprintf(what, sizeof what, "%s n=%s %s %s", c->name, size, dtype_name(p->dtype),
              backward ? "backward" : "forward");
     snprintf(r.mask, sizeof r.mask, "%s", c->name);
     progress_show(what);
@@ -79,6 +82,7 @@ static int add_result(struct bench *b, struct contest *c, bool backward, struct 
     r.p90 = ours->seconds[count - 1 - count / 10];
     r.dense = x.times * c->all[DENSE].seconds[count / 2];
     r.dense_length = c->problem[DENSE].length;
+    r.dense_keys = problem_keys(&c->problem[DENSE]);
     r.cpu_share = cpu_share(b, c);
     r.hard = c->hard ? c->all[c->hard].seconds[count / 2] : 0;
     r.kept = c->kept ? c->all[c->kept].seconds[count / 2] : 0;

@@ -1,8 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* bench --measure-plans: the best predicted plans of a mask, compiled and timed in interleaved rounds; the fastest is stored. */
 #include "tools/maskc/bench/measure_plans.h"
+#include "gen/key_shape.h"
 #include "masks/base/memory.h"
 #include "runtime/pipeline/measured_plans.h"
+#include "tools/common/table.h"
+#include "tools/maskc/bench/bench.h"
 #include "tools/maskc/progress.h"
 #include "tools/maskc/rounds.h"
 #include <stdio.h>
@@ -74,14 +77,20 @@ static uint32_t fastest(const struct race *r)
 
 static void print(const struct race *r, const char *name, uint32_t best)
 {
+    struct text lines = {0}, folded = {0};
+    char size[BENCH_SIZE];
+    bench_size(request_queries(r->request, r->mask), request_keys(r->request, r->mask), size);
     for (uint32_t k = 0; k < r->n; k++)
-        fprintf(stderr,
-                "%s n=%u %s: plan %u of %u, forward by %s%s%s: predicted %.4g ms, measured "
-                "%.4g ms%s\n",
-                name, r->mask->n, dtype_name(r->request->dtype), k + 1, r->n,
-                r->choice[k].forward, r->request->backward ? ", transposed by " : "",
-                r->choice[k].transposed, 1e3 * r->choice[k].seconds, 1e3 * r->measured[k],
-                k == best ? ", kept" : "");
+        text_add(&lines,
+                 "%s n=%s %s: plan %u of %u, forward by %s%s%s: predicted %.4g ms, measured "
+                 "%.4g ms%s\n",
+                 name, size, dtype_name(r->request->dtype), k + 1, r->n, r->choice[k].forward,
+                 r->request->backward ? ", transposed by " : "", r->choice[k].transposed,
+                 1e3 * r->choice[k].seconds, 1e3 * r->measured[k], k == best ? ", kept" : "");
+    lines_fold(text_get(&lines), TABLE_WIDTH, 4, &folded);
+    fputs(text_get(&folded), stderr);
+    text_finish(&lines);
+    text_finish(&folded);
 }
 
 /* A file that cannot be used is replaced, with a message. */

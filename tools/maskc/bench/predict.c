@@ -25,6 +25,13 @@ static void join_lowerings(const struct plan *p, const struct plan_pass *pass, u
     text_finish(&t);
 }
 
+void bench_size(uint32_t queries, uint32_t keys, char ret[BENCH_SIZE])
+{
+    const int length = snprintf(ret, BENCH_SIZE, "%u", queries);
+    if (keys != queries)
+        snprintf(ret + length, BENCH_SIZE - (size_t)length, "x%u", keys);
+}
+
 double bench_sparsity(const struct problem *p)
 {
     const struct mask *m = p->mask;
@@ -127,10 +134,12 @@ int bench_dense_length(const struct bench_prediction *x, uint32_t batch, bool ba
     struct plan *plan = bench_plan(x->ours, x->calibration, e);
     if (!plan)
         return -1;
+    const struct request_sides sides = request_sides(&plan->config.request, plan->n, false);
     double dense = 0;
     for (uint32_t k = 0; k < PASSES; k++)
         if (backward ? k != PASS_FORWARD : k == PASS_FORWARD)
-            dense += plan->price[k].full * (double)plan->n * plan->n * plan->heads * batch;
+            dense +=
+                plan->price[k].full * (double)sides.rows * sides.columns * plan->heads * batch;
     if (plan->machine->kind == TARGET_CPU)
         dense /= x->threads;
     else

@@ -33,15 +33,20 @@ static uint32_t count_within(const struct bench_result *result, uint32_t count,
 /* Dense took too long at this length, and was measured at a shorter one. */
 static bool is_extrapolated(const struct bench_result *r)
 {
-    return r->dense_length != r->length;
+    return r->dense_length != r->length || r->dense_keys != r->keys;
 }
 
 static void print_extrapolated(const struct bench_result *result, uint32_t count)
 {
-    for (uint32_t k = 0; k < count; k++)
-        if (is_extrapolated(&result[k]))
-            printf("* dense of n=%u is too long for --seconds: from its rate at n=%u\n",
-                   result[k].length, result[k].dense_length);
+    char size[BENCH_SIZE], dense[BENCH_SIZE];
+    for (uint32_t k = 0; k < count; k++) {
+        const struct bench_result *r = &result[k];
+        bench_size(r->length, r->keys, size);
+        bench_size(r->dense_length, r->dense_keys, dense);
+        if (is_extrapolated(r))
+            printf("* dense of n=%s is too long for --seconds: from its rate at n=%s\n", size,
+                   dense);
+    }
 }
 
 /* Columns of the table. */
@@ -161,8 +166,10 @@ static void choose_compared(struct figures *f)
 
 static void add_row(const struct figures *f, const struct bench_result *r, struct table *t)
 {
+    char size[BENCH_SIZE];
+    bench_size(r->length, r->keys, size);
     table_cell(t, "%s", r->mask);
-    table_cell(t, "%u", r->length);
+    table_cell(t, "%s", size);
     table_cell(t, "%s", dtype_name(r->dtype));
     table_cell(t, r->backward ? "backward" : "forward");
     table_cell(t, "%s", r->lowering);
@@ -231,22 +238,22 @@ void bench_say_busy(uint32_t threads, const struct bench_result *result, uint32_
 
 static json_t *result_json(const struct bench_result *r)
 {
-    return json_pack("{s:s, s:i, s:i, s:i, s:i, s:s, s:s, s:s, s:s, s:o, s:o, s:o, s:o, s:o, "
-                     "s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:s, s:b, s:i, s:f}",
-                     "mask", r->mask, "length", (int)r->length, "heads", (int)r->heads, "batch",
-                     (int)r->batch, "head_dim", (int)r->head_dim, "dtype", dtype_name(r->dtype),
-                     "pass", r->backward ? "backward" : "forward", "lowering", r->lowering,
-                     "reason", r->reason, "sparsity", command_number(r->sparsity), "median_s",
-                     command_number(r->median), "p10_s", command_number(r->p10), "p90_s",
-                     command_number(r->p90), "dense_s", command_number(r->dense), "speedup",
-                     command_number(r->dense / r->median), "predicted_s",
-                     command_number(r->predicted), "dense_predicted_s",
-                     command_number(r->dense_predicted), "floor_s", command_number(r->floor),
-                     "hard_s", r->hard > 0 ? command_number(r->hard) : json_null(), "dropout",
-                     command_number(r->dropout), "undropped_s",
-                     r->kept > 0 ? command_number(r->kept) : json_null(), "machine", r->machine,
-                     "dense_extrapolated", is_extrapolated(r), "dense_length",
-                     (int)r->dense_length, "cpu_share", r->cpu_share);
+    return json_pack(
+        "{s:s, s:i, s:i, s:i, s:i, s:i, s:s, s:s, s:s, s:s, s:o, s:o, s:o, s:o, s:o, "
+        "s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:s, s:b, s:i, s:f}",
+        "mask", r->mask, "length", (int)r->length, "kv_length", (int)r->keys, "heads",
+        (int)r->heads, "batch", (int)r->batch, "head_dim", (int)r->head_dim, "dtype",
+        dtype_name(r->dtype), "pass", r->backward ? "backward" : "forward", "lowering",
+        r->lowering, "reason", r->reason, "sparsity", command_number(r->sparsity), "median_s",
+        command_number(r->median), "p10_s", command_number(r->p10), "p90_s",
+        command_number(r->p90), "dense_s", command_number(r->dense), "speedup",
+        command_number(r->dense / r->median), "predicted_s", command_number(r->predicted),
+        "dense_predicted_s", command_number(r->dense_predicted), "floor_s",
+        command_number(r->floor), "hard_s", r->hard > 0 ? command_number(r->hard) : json_null(),
+        "dropout", command_number(r->dropout), "undropped_s",
+        r->kept > 0 ? command_number(r->kept) : json_null(), "machine", r->machine,
+        "dense_extrapolated", is_extrapolated(r), "dense_length", (int)r->dense_length,
+        "cpu_share", r->cpu_share);
 }
 
 json_t *bench_json(const char *device, uint32_t threads, const struct bench_result *result,
