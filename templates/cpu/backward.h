@@ -225,6 +225,8 @@ static void dkv_item(const struct sequence *s, const struct abi_item *item, u8 *
     if (backward_special(s, &s->a->transposed, item, scratch))
         return;
     row_block_open(&t, s, &s->a->transposed, item, 1, &x, scratch);
+    if (!item->pieces && !item->merge[0])
+        t.live = 0; /* no query sees these keys: their gradients are 0 */
     if (t.live) {
         row_block_take(&t, &s->a->k, t.row_scale, 0);
         row_block_take(&t, &s->a->v, 1, 1);
