@@ -95,10 +95,10 @@ uint32_t request_kv_heads(const struct kernel_request *r, const struct mask *m)
 
 uint32_t request_queries(const struct kernel_request *r, const struct mask *m)
 {
-    return r->queries ? r->queries : m->n;
+    return request_sides(r, m->n, false).rows;
 }
 
 uint32_t request_keys(const struct kernel_request *r, const struct mask *m)
 {
-    return r->keys ? r->keys : m->n;
+    return request_sides(r, m->n, false).columns;
 }

@@ -22,6 +22,20 @@ struct kernel_request {
     uint32_t queries, keys;
 };
 
+/* Rows and columns of a pass: queries and keys, or keys and queries in the transposed plan. */
+struct request_sides {
+    uint32_t rows, columns;
+};
+
+/* `n`: side of the mask. */
+static inline struct request_sides request_sides(const struct kernel_request *r, uint32_t n,
+                                                 bool transposed)
+{
+    const uint32_t queries = r->queries ? r->queries : n, keys = r->keys ? r->keys : n;
+    return transposed ? (struct request_sides){keys, queries}
+                      : (struct request_sides){queries, keys};
+}
+
 struct kernel_family;
 /* Config that code is specialised on: the request, and what plan_build() adds for a mask. */
 struct kernel_config {

@@ -176,7 +176,9 @@ static void print(const struct plan_pass *t, uint32_t block_rows, const struct a
 {
     (void)block_rows, (void)item;
     count_print(out, piece->count, "range");
-    text_add(out, ", %u columns:", piece->cols);
+    text_add(out, ", ");
+    count_print(out, piece->cols, "column");
+    text_add(out, ":");
     for (uint32_t k = 0; k < piece->count && k < 8; k++)
         text_add(out, " %u..%u", t->ranges[piece->first + k].begin,
                  t->ranges[piece->first + k].end - 1);

@@ -194,7 +194,7 @@ static void print(const struct plan_pass *t, uint32_t block_rows, const struct a
     (void)block_rows;
     uint64_t cells = executed(t, item, piece, 0);
     count_print(out, piece->count, "line");
-    text_add(out, ", %llu entries:", (unsigned long long)cells);
+    text_add(out, ", %llu entr%s:", (unsigned long long)cells, cells == 1 ? "y" : "ies");
     for (uint32_t k = 0; k < piece->count && k < 12; k++) {
         const struct abi_line *line = &t->lines[piece->first + k];
         if (line->step)
@@ -225,6 +225,7 @@ const struct lowering lowering_diagonal = {
     .told = 5,
     .applies = applies,
     .count_alone = count_alone,
+    .bounds = true,
     .build = build,
     .decode = decode,
     .columns = columns,

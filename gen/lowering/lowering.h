@@ -56,6 +56,7 @@ struct lowering {
     /* Adds the work of the whole row block, if this lowering visited all of it: an estimate, for the lines that `plan`
        rejects. Null: the lowering is not made of row blocks. */
     void (*count_alone)(struct row_block *s, struct effort *ret);
+    bool bounds; /* what count_alone adds is a bound from below */
     /* Takes open entries and adds a piece; null: the planner makes its pieces. Prices only guide the choice of
        entries: `count` says what the piece costs. */
     void (*build)(struct row_block *s, const struct price *p, struct draft *d);

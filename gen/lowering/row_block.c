@@ -4,11 +4,11 @@
 #include <stdlib.h>
 #include <string.h>
 
-struct row_block *row_block_new(uint32_t n, uint32_t block_rows)
+struct row_block *row_block_new(uint32_t rows, uint32_t columns, uint32_t block_rows)
 {
     struct row_block *s = memory_new(1, sizeof *s);
-    s->n = n;
-    s->tiles = (n + ABI_TILE_COLS - 1) / ABI_TILE_COLS;
+    s->all_rows = rows;
+    s->tiles = (columns + ABI_TILE_COLS - 1) / ABI_TILE_COLS;
     s->block_rows = block_rows;
     s->bits = memory_new((size_t)s->tiles * block_rows, sizeof *s->bits);
     s->open = memory_new((size_t)s->tiles * block_rows, sizeof *s->open);
@@ -207,7 +207,8 @@ void row_block_load(struct row_block *s, const struct pattern *p, uint32_t row0,
     clear(s);
     s->pattern = p;
     s->row0 = row0;
-    s->rows = s->n - row0 < s->block_rows ? s->n - row0 : s->block_rows;
+    const uint32_t left = s->all_rows - row0;
+    s->rows = left < s->block_rows ? left : s->block_rows;
     take_ownership(s, own);
     find_common(s);
     find_solid(s);

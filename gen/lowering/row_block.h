@@ -9,7 +9,8 @@
 
 struct row_block {
     const struct pattern *pattern;
-    uint32_t n, tiles;   /* tiles: n / 32, rounded up */
+    uint32_t all_rows;   /* of the pass */
+    uint32_t tiles;      /* its columns / 32, rounded up */
     uint32_t block_rows; /* rows of a tile: 32 .. ABI_MAX_BLOCK_ROWS */
     bool fragments;      /* set by the owner: tiles are priced by 16 x 8 (fragments.h), ... */
     bool halves;         /* ... by 16 columns; ... */
@@ -38,7 +39,8 @@ struct row_block {
     uint32_t common_capacity, spare_capacity, solid_capacity, open_capacity;
 };
 
-struct row_block *row_block_new(uint32_t n, uint32_t block_rows);
+/* For a pass of so many rows and columns. */
+struct row_block *row_block_new(uint32_t rows, uint32_t columns, uint32_t block_rows);
 void row_block_destroy(struct row_block *s);
 
 /* Loads rows row0 .. of the pattern whose `own` bit is on; null: all rows. */

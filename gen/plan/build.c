@@ -43,6 +43,48 @@ void pass_count(const struct plan *p, struct plan_pass *pass, uint32_t which,
     summary_fill(p, pass, which, pattern);
 }
 
+static struct pattern *dense_pattern(uint32_t n, struct request_sides sides)
+{
+    struct pattern *ret = pattern_new(n);
+    for (uint32_t i = 0; i < n; i++) {
+        if (i < sides.rows)
+            pattern_add(ret, i, 0, sides.columns);
+        pattern_row(ret, i);
+    }
+    return pattern_finish(ret);
+}
+
+/* Work of the dense mask, planned. For numbers of queries and keys that differ: few rows or columns are not visited by
+   tiles. */
+static struct effort plan_dense(const struct plan *p, bool transposed)
+{
+    struct pattern *all = dense_pattern(p->n, plan_sides(p, transposed));
+    struct plan_pass pass = {0};
+    struct builder b;
+    builder_begin(&b, p, &pass, transposed);
+    builder_row_blocks(&b, p, all, false, NULL);
+    cuts_build(&b, p, 0);
+    struct effort sum = pack_effort(p, transposed, pass.uses);
+    for (uint64_t k = 0; k < pass.n_items; k++) {
+        const struct effort e = item_effort(&pass, &pass.items[k]);
+        effort_add(&sum, &e, 1);
+    }
+    builder_finish(&b);
+    tables_finish(&pass);
+    pattern_destroy(all);
+    return sum;
+}
+
+/* Work of every tile, which the builder has added up, with packing. */
+static struct effort dense_effort(const struct builder *b, const struct plan *p)
+{
+    const bool transposed = b->pass == &p->transposed;
+    const struct effort packed = pack_effort(p, transposed, 1u << ABI_TILES);
+    struct effort ret = b->dense;
+    effort_add(&ret, &packed, 1);
+    return p->config.request.keys ? plan_dense(p, transposed) : ret;
+}
+
 static int build_pattern(struct builder *b, const struct plan *p, const struct pattern *pattern,
                          uint32_t which, struct error *e)
 {
@@ -68,9 +110,7 @@ static int build_pattern(struct builder *b, const struct plan *p, const struct p
         return -1;
     b->pass->item_first[which + 1] = (uint32_t)b->pass->n_items;
     tables_splits_first(b->pass, b->pass->item_first[which]);
-    struct effort packed = pack_effort(p, 1u << ABI_TILES);
-    effort_add(&b->dense, &packed, 1);
-    b->pass->summary[which].dense = b->dense;
+    b->pass->summary[which].dense = dense_effort(b, p);
     b->pass->alone[which] = b->alone;
     pass_count(p, b->pass, which, pattern);
     return 0;
@@ -133,6 +173,7 @@ void builder_begin(struct builder *b, const struct plan *p, struct plan_pass *pa
                    bool transposed)
 {
     const bool both = !transposed && p->config.request.backward; /* forward and dQ */
+    const struct request_sides sides = plan_sides(p, transposed);
     *b = (struct builder){.options = make_options(p, both ? 2 : 1),
                           .pass = pass,
                           .report = p->price[transposed ? PASS_DKV : PASS_FORWARD],
@@ -142,7 +183,7 @@ void builder_begin(struct builder *b, const struct plan *p, struct plan_pass *pa
                           .place = memory_new(p->n, sizeof *b->place)};
     if (!transposed && builder_can(b, JOINS_KEYS_ALONE))
         b->options.can &= ~(uint32_t)CAN_JOIN_ROWS;
-    b->row_block = row_block_new(p->n, p->block_rows);
+    b->row_block = row_block_new(sides.rows, sides.columns, p->block_rows);
     pass->block_rows = p->block_rows;
     pass->kernels = family_item_kernels(p->target, &p->config);
     pass->halves = b->row_block->halves = builder_can(b, SKIPS_HALVES);

@@ -65,6 +65,7 @@ struct builder {
     uint32_t *place;    /* [n] zeros, for residue_build */
     double *joined;     /* null, or [n]: seconds of a row that leaves to be joined; 0: others */
     double total;       /* seconds of the pattern, so far */
+    uint32_t uses;      /* kinds of pieces that row blocks have, so far */
     double most;        /* a dry pass may stop where `total` is more */
     bool dry;           /* prices alone, nothing goes to the tables */
     bool lines_too;  /* lines for a row block as a whole are tried beside its cheapest draft */

@@ -16,7 +16,7 @@ static void build_class(struct builder *b, const struct plan *p, const struct sp
                         uint32_t row0)
 {
     bool alone = s->whole || !s->rest->active;
-    uint32_t left = (p->n - row0 + s->step - 1) / s->step;
+    uint32_t left = (b->row_block->all_rows - row0 + s->step - 1) / s->step;
     struct abi_item item = {.row0 = row0, .step = s->step, .split = !alone};
     item.rows = left < p->block_rows ? left : p->block_rows;
     for (uint32_t r = 0; r < item.rows; r++)
@@ -79,7 +79,7 @@ int classes_build(struct builder *b, const struct plan *p, const struct split *s
                   struct error *e)
 {
     for (uint32_t c = 0; c < s->step; c++) {
-        for (uint32_t row0 = c; row0 < p->n; row0 += p->block_rows * s->step)
+        for (uint32_t row0 = c; row0 < b->row_block->all_rows; row0 += p->block_rows * s->step)
             build_class(b, p, s, row0);
         if (builder_check_capacity(b->pass, e))
             return -1;
@@ -118,7 +118,8 @@ static double try_split(struct builder *b, const struct plan *p, const struct pa
    is none. */
 static uint32_t odd_row(const struct builder *b, const struct plan *p)
 {
-    return builder_can(b, MERGES_LAST) && p->n % p->block_rows == 1 ? p->n - 1 : p->n;
+    const uint32_t rows = b->row_block->all_rows;
+    return builder_can(b, MERGES_LAST) && rows % p->block_rows == 1 ? rows - 1 : p->n;
 }
 
 struct candidate {
@@ -177,7 +178,9 @@ void classes_choose(struct builder *b, const struct plan *p, const struct patter
     b->price = b->report;
     for (uint32_t k = 0; lowerings[k]; k++)
         if (lowerings[k]->kind == ABI_RESIDUE) {
+            b->uses = 1u << ABI_RESIDUE;
             b->alone.seconds[k] = try_split(b, p, pattern, ret);
+            b->alone.uses[k] = b->uses;
             b->alone.applied[k] = true;
         }
     b->price = chosen_by;

@@ -13,6 +13,10 @@ void work_build(const struct plan *p, struct plan_pass *pass);
 enum work_order { WORK_BY_COST, WORK_BY_HEAD, WORK_MERGE_LAST };
 enum work_order work_order(const struct plan *p, const struct plan_pass *pass);
 
+/* Seconds of a layer's list, priced by the items' costs: the worker that is free first gets the next item, as in the
+   runtime. Items that merge begin when all others have ended. */
+double work_span(const struct plan_pass *t, uint32_t layer, uint32_t batch, uint32_t workers);
+
 /* 16: at least a quarter of the list's largest cost, 15: at least a sixteenth, ... */
 u32 work_class(u32 cost, u32 largest);
 u32 work_largest(const struct plan_pass *pass, uint64_t first, uint64_t count);
@@ -111,8 +115,14 @@ uint32_t predict_workers(const struct plan *p, uint32_t threads);
 /* FLOP of the shortest backward pass relative to the forward pass: 5 products and 2. */
 #define BACKWARD_FLOOR 2.5
 
-/* Effort of packing operands, once a head, for a plan of these kinds. */
-struct effort pack_effort(const struct plan *p, uint32_t uses);
+/* Rows and columns of a pass over the forward or the transposed plan. */
+static inline struct request_sides plan_sides(const struct plan *p, bool transposed)
+{
+    return request_sides(&p->config.request, p->n, transposed);
+}
+
+/* Effort of packing operands, once a head, for a pass of these kinds. */
+struct effort pack_effort(const struct plan *p, bool transposed, uint32_t uses);
 /* Seconds a head of packing operands in a pass, including the bytes that this streams. */
 double predict_pack(const struct plan *p, enum machine_pass pass);
 

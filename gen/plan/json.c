@@ -43,10 +43,11 @@ static json_t *rejected(const struct plan_summary *s, const struct kernel_family
     json_t *list = json_array();
     for (uint32_t k = 0; k < s->n_rejected; k++) {
         const struct plan_rejected *r = &s->rejected[k];
-        json_array_append_new(list, json_pack("{s:s,s:s,s:o}", "family",
+        const double seconds = fmax(t.floor, launch_of(s, t, r->predicted));
+        json_array_append_new(list, json_pack("{s:s,s:s,s:o,s:b}", "family",
                                               (r->family ? r->family : own)->name, "lowering",
-                                              r->lowering, "predicted_s",
-                                              number(launch_of(s, t, r->predicted))));
+                                              r->lowering, "predicted_s", number(seconds),
+                                              "at_least", (int)r->at_least));
     }
     return list;
 }

@@ -8,7 +8,8 @@
 /* Entries that lines would take cost more than all there are cost in tiles? Then there is no need to look. */
 static bool too_dense(const struct builder *b, const struct pattern *p)
 {
-    return (double)p->active * b->price.walk > b->price.full * (double)p->n * p->n;
+    const double all = (double)b->row_block->all_rows * p->n;
+    return (double)p->active * b->price.walk > b->price.full * all;
 }
 
 /* The price of a pattern in row blocks, of lines alone or of whatever is cheapest. Lines: infinite where some row block

@@ -20,19 +20,24 @@ struct plan_rejected {
     const struct kernel_family *family;
     /* The row block lowering taken everywhere that it applies, or "dense"; of another family's plan its summary. */
     char lowering[80];
-    double predicted; /* seconds for one sequence and one head */
+    double predicted; /* seconds for one sequence and one head; ... */
+    bool at_least;    /* ... a bound from below, under the plan's own seconds */
 };
 
 /* Cost of one pattern in one direction. Seconds are for one sequence, one head, one worker. */
 struct plan_summary {
-    /* Names of the kinds used, joined: "tiles+diagonal+rows"; "dense": all n x n entries
-       are visited, none by lines; "empty": the mask has no active entry. */
+    /* Names of the kinds used, joined: "tiles+diagonal+rows"; "dense": all entries are
+       visited, none by lines; "empty": the mask has no active entry. */
     char lowering[80];
     char reason[320];         /* why, in one line: for tables that people read */
-    double executed_fraction; /* visited entries, inactive ones of tiles included, / n^2 */
+    double executed_fraction; /* visited entries, inactive ones of tiles included */
     double predicted, dense_predicted, floor;
-    const char *bound;           /* "compute", "memory", "exp": what binds the floor */
-    struct effort effort, dense; /* of the plan; of every tile, packing of operands included */
+    uint32_t keys;     /* that kernels read: where numbers of keys and queries differ,
+                                    those that some query sees; else all */
+    const char *bound; /* "compute", "memory", "exp": what binds the floor */
+    struct effort effort,
+        dense; /* of the plan; of every tile, or of the dense mask's plan where numbers of keys and
+                                    queries differ; packing of operands included */
     struct plan_rejected rejected[LOWERINGS_MOST + FAMILIES_REJECTED];
     uint32_t n_rejected;
 };
@@ -41,6 +46,7 @@ struct plan_summary {
 struct plan_alone {
     double seconds[LOWERINGS_MOST]; /* one sequence, one head, one worker */
     bool applied[LOWERINGS_MOST];   /* whether it could visit some of it */
+    uint32_t uses[LOWERINGS_MOST];  /* kinds of pieces, which say what is packed */
 };
 
 struct plan {

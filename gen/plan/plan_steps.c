@@ -16,11 +16,13 @@ uint32_t plan_full_batch(const struct plan *p)
 struct step_launch plan_step_launch(const struct plan *p, enum machine_pass pass,
                                     uint32_t batch)
 {
+    const struct request_sides sides = plan_sides(p, pass == PASS_DKV);
     return (struct step_launch){.machine = p->machine,
                                 .pass = pass,
                                 .head_dim = p->config.request.head_dim,
                                 .batch = batch,
-                                .n = p->n,
+                                .rows = sides.rows,
+                                .columns = sides.columns,
                                 .heads = p->heads,
                                 .n_masks = p->n_masks,
                                 .at = p->at};
@@ -108,7 +110,7 @@ static double partial_share(const struct plan *p, enum machine_pass pass, uint32
         partial += e->count[UNIT_PARTIAL];
         all += e->count[UNIT_PARTIAL] + e->count[UNIT_FULL];
     }
-    return partial / all;
+    return all > 0 ? partial / all : 0;
 }
 
 double predict_steps_every_tile(const struct plan *p, bool backward, uint32_t layer,

@@ -1,70 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Time of a whole launch over every head and sequence. The worker that is free first gets the next item of the work list,
-   as in the runtime. */
+/* Time of a whole launch over every head and sequence. */
 #include "gen/plan/internal.h"
 #include "masks/base/memory.h"
 #include <math.h>
 #include <stdlib.h>
-
-/* Above this many items the prediction is the workers' mean load, or the longest item. */
-enum { EXACT_ITEMS = 1 << 17 };
-
-struct load {
-    double sum, longest;
-    uint64_t count;
-};
-
-/* A heap of the workers' finishing times, the earliest at [0]. */
-static void push_down(double *time, uint32_t workers)
-{
-    for (uint32_t k = 0;;) {
-        uint32_t child = 2 * k + 1;
-        if (child + 1 < workers && time[child + 1] < time[child])
-            child++;
-        if (child >= workers || time[k] <= time[child])
-            return;
-        double swap = time[k];
-        time[k] = time[child];
-        time[child] = swap;
-        k = child;
-    }
-}
-
-static double longest_first(const struct plan_pass *t, uint64_t first, uint64_t end,
-                            uint32_t batch, uint32_t workers)
-{
-    double *time = memory_new(workers, sizeof *time), last = 0;
-    for (uint64_t k = first; k < end; k++) {
-        for (uint32_t b = 0; b < batch; b++) {
-            time[0] += t->items[t->work[k].item].cost * 1e-9;
-            last = time[0] > last ? time[0] : last;
-            push_down(time, workers);
-        }
-    }
-    free(time);
-    return last;
-}
-
-static double span_of(const struct plan_pass *t, uint64_t first, uint64_t end, uint32_t batch,
-                      uint32_t workers)
-{
-    if ((end - first) * batch <= EXACT_ITEMS)
-        return longest_first(t, first, end, batch, workers);
-    double sum = 0, longest = 0;
-    for (uint64_t k = first; k < end; k++) {
-        double cost = t->items[t->work[k].item].cost * 1e-9;
-        sum += cost * batch;
-        longest = cost > longest ? cost : longest;
-    }
-    return sum / workers > longest ? sum / workers : longest;
-}
-
-/* Items that merge begin when all others have ended. */
-static double span(const struct plan_pass *t, uint32_t layer, uint32_t batch, uint32_t workers)
-{
-    const uint64_t *part = t->layer_work[layer], end = part[0] + part[1], merge = end - part[2];
-    return span_of(t, part[0], merge, batch, workers) + span_of(t, merge, end, batch, workers);
-}
 
 /* Workers of a launch. The block of a tall row block needs the resources of two. */
 uint32_t predict_workers(const struct plan *p, uint32_t threads)
@@ -91,12 +30,14 @@ static struct load_share share_of(const struct plan *p, enum machine_pass pass,
 
 /* Data of one pass of a launch. */
 static const struct {
-    uint32_t tensors, packed; /* tensors read or written; operands packed for it */
-    uint32_t bias;            /* passes over a bias or its gradient */
+    uint32_t queries, keys; /* tensors of queries read or written; of keys read; ... */
+    uint32_t gradients;     /* ... of all keys written */
+    uint32_t packed;        /* operands packed for it */
+    uint32_t bias;          /* passes over a bias or its gradient */
 } passes[PASSES] = {
-    [PASS_FORWARD] = {4, 2, 1},
-    [PASS_DQ] = {6, 3, 3},
-    [PASS_DKV] = {6, 4, 1},
+    [PASS_FORWARD] = {.queries = 2, .keys = 2, .packed = 2, .bias = 1},
+    [PASS_DQ] = {.queries = 4, .keys = 2, .packed = 3, .bias = 3},
+    [PASS_DKV] = {.queries = 2, .keys = 2, .gradients = 2, .packed = 4, .bias = 1},
 };
 
 static const struct plan_pass *pass_of(const struct plan *p, enum machine_pass pass)
@@ -135,36 +76,54 @@ static double bias_bytes(const struct plan *p, enum machine_pass pass, double sh
     return all * (share * passes[pass].bias + (pass == PASS_DQ ? 2 : 0));
 }
 
-/* The share of all n x n entries that a plan visits. */
+/* The share of all entries that a plan visits. */
 static double visited(const struct plan *p, const struct effort *e, double heads)
 {
     double entries =
         e->count[UNIT_FULL] + e->count[UNIT_PARTIAL] + e->count[UNIT_WALK] + e->count[UNIT_ROW];
-    return fmin(1, entries / (heads * p->n * p->n));
+    const struct request_sides sides = plan_sides(p, false);
+    return fmin(1, entries / (heads * sides.rows * sides.columns));
+}
+
+/* Data that heads move. */
+struct traffic {
+    double heads, keys; /* keys: read by a head, on average, if nothing is packed */
+    bool packs;
+};
+
+/* All keys. */
+static struct traffic whole_traffic(const struct plan *p, double heads, bool packs)
+{
+    return (struct traffic){heads, plan_sides(p, false).columns, packs};
 }
 
 /* Bytes that all heads together move from and to memory: on a CPU those that are not in the cache. CUDA kernels pack nothing. */
-static double tiled_bytes(const struct plan *p, enum machine_pass pass, double heads,
-                          uint32_t workers, bool packs, double share)
+static double tiled_bytes(const struct plan *p, enum machine_pass pass, struct traffic x,
+                          uint32_t workers, double share)
 {
-    const bool cpu = p->machine->kind == TARGET_CPU;
-    double rows =
-        heads * p->n * p->config.request.head_dim * dtype_bytes(p->config.request.dtype);
-    double bytes = rows * (passes[pass].tensors + (packs && cpu ? passes[pass].packed : 0)) +
+    const bool cpu = p->machine->kind == TARGET_CPU, packs = x.packs && cpu;
+    const struct request_sides sides = plan_sides(p, false);
+    const double keys = packs ? sides.columns : x.keys;
+    const double rows = sides.rows * (double)passes[pass].queries + keys * passes[pass].keys +
+                        sides.columns * (double)passes[pass].gradients;
+    const double packed =
+        packs ? plan_sides(p, pass == PASS_DKV).columns * (double)passes[pass].packed : 0;
+    double bytes = x.heads * (rows + packed) * p->config.request.head_dim *
+                       dtype_bytes(p->config.request.dtype) +
                    bias_bytes(p, pass, share);
     return cpu ? bytes * cache_miss(bytes, p->machine->cache * workers) : bytes;
 }
 
 static bool packs(const struct plan *p, enum machine_pass pass)
 {
-    return pack_effort(p, pass_of(p, pass)->uses).count[UNIT_PACK] > 0;
+    return pack_effort(p, pass == PASS_DKV, pass_of(p, pass)->uses).count[UNIT_PACK] > 0;
 }
 
 double predict_pack(const struct plan *p, enum machine_pass pass)
 {
-    struct effort e = pack_effort(p, 1u << ABI_TILES);
-    e.count[UNIT_STREAM] = (tiled_bytes(p, pass, p->heads, 1, true, 1) -
-                            tiled_bytes(p, pass, p->heads, 1, false, 1)) /
+    struct effort e = pack_effort(p, pass == PASS_DKV, 1u << ABI_TILES);
+    e.count[UNIT_STREAM] = (tiled_bytes(p, pass, whole_traffic(p, p->heads, true), 1, 1) -
+                            tiled_bytes(p, pass, whole_traffic(p, p->heads, false), 1, 1)) /
                            p->heads;
     return price_of(&p->price[pass], &e);
 }
@@ -173,11 +132,16 @@ struct effort plan_effort(const struct plan *p, enum machine_pass pass, uint32_t
                           uint32_t batch, uint32_t workers)
 {
     struct effort e = {{0}};
-    for (uint32_t h = 0; h < p->heads; h++)
-        effort_add(&e, &pass_of(p, pass)->summary[p->at[(size_t)layer * p->heads + h]].effort,
-                   batch);
-    double heads = (double)p->heads * batch, share = visited(p, &e, heads);
-    e.count[UNIT_STREAM] = tiled_bytes(p, pass, heads, workers, packs(p, pass), share);
+    double keys = 0;
+    for (uint32_t h = 0; h < p->heads; h++) {
+        const struct plan_summary *s =
+            &pass_of(p, pass)->summary[p->at[(size_t)layer * p->heads + h]];
+        effort_add(&e, &s->effort, batch);
+        keys += s->keys;
+    }
+    const struct traffic x = {(double)p->heads * batch, keys / p->heads, packs(p, pass)};
+    double share = visited(p, &e, x.heads);
+    e.count[UNIT_STREAM] = tiled_bytes(p, pass, x, workers, share);
     e.count[UNIT_EXPOSED] = e.count[UNIT_STREAM] * (1 - share);
     return e;
 }
@@ -191,7 +155,7 @@ double plan_spread(const struct plan *p, enum machine_pass pass, uint32_t layer,
     for (uint64_t k = t->layer_work[layer][0], end = k + t->layer_work[layer][1]; k < end; k++)
         items += t->items[t->work[k].item].cost * 1e-9;
     struct load_share x = share_of(p, pass, threads);
-    return span(t, layer, batch, x.at_once) * x.time / (items * batch);
+    return work_span(t, layer, batch, x.at_once) * x.time / (items * batch);
 }
 
 /* Seconds of a launch besides its work, with those of waking threads. */
@@ -253,10 +217,16 @@ double plan_predict(const struct plan *p, bool backward, uint32_t layer, uint32_
 }
 
 /* Seconds of row blocks of equal price, in rounds of one for each worker. */
-static double rounds(const struct plan *p, double head, double heads, struct load_share x)
+static double rounds(const struct plan *p, enum machine_pass pass, double head, double heads,
+                     struct load_share x)
 {
-    double row_blocks = ceil((double)p->n / p->block_rows);
+    double row_blocks = ceil((double)plan_sides(p, pass == PASS_DKV).rows / p->block_rows);
     return ceil(row_blocks * heads / x.at_once) * x.time * head / row_blocks;
+}
+
+static bool dense_packs(const struct plan *p, enum machine_pass pass)
+{
+    return pass_of(p, pass)->summary[0].dense.count[UNIT_PACK] > 0;
 }
 
 /* Seconds of a launch of `heads` heads that need `seconds[pass]` each on one worker. */
@@ -268,9 +238,11 @@ static double even_launch(const struct plan *p, bool backward, const double seco
     for (int k = 0; k < PASSES; k++) {
         const enum machine_pass pass = (enum machine_pass)k;
         if ((k != PASS_FORWARD) == is_backward(p, backward))
-            sum += rounds(p, seconds[k], heads, share_of(p, pass, threads)) +
+            sum += rounds(p, pass, seconds[k], heads, share_of(p, pass, threads)) +
                    launch_seconds(p, workers) +
-                   p->price[k].stream / workers * tiled_bytes(p, pass, heads, workers, true, 1);
+                   p->price[k].stream / workers *
+                       tiled_bytes(p, pass, whole_traffic(p, heads, dense_packs(p, pass)),
+                                   workers, 1);
     }
     return sum + (is_backward(p, backward) ? bias_launches(p) : 0);
 }

@@ -3,6 +3,7 @@
    that are alike follow each other as one. Nothing here depends on more than the plan. */
 #include "gen/lowering/lowering.h"
 #include "gen/plan/internal.h"
+#include <math.h>
 #include <string.h>
 
 enum { MAX_GROUPS = 40 }; /* of row blocks; a longer plan is cut short, and says so */
@@ -129,10 +130,14 @@ static void add_head(const struct plan *p, uint32_t batch, uint32_t threads, str
         text_add(out, "softmax");
     if (r->bias)
         text_add(out, ", soft mask: %s", bias_name(r->bias));
-    if (r->keys)
-        text_add(out, ", %u queries, %u keys", r->queries, r->keys);
-    if (r->kv_heads)
-        text_add(out, ", %u key heads", r->kv_heads);
+    if (r->keys) {
+        text_add(out, ", %u quer%s, ", r->queries, r->queries == 1 ? "y" : "ies");
+        count_print(out, r->keys, "key");
+    }
+    if (r->kv_heads) {
+        text_add(out, ", ");
+        count_print(out, r->kv_heads, "key head");
+    }
     text_add(out, ", batch %u", batch);
     if (p->machine->kind == TARGET_CPU) {
         text_add(out, ", ");
@@ -147,24 +152,42 @@ static void add_head(const struct plan *p, uint32_t batch, uint32_t threads, str
     add_steps(p, batch, out);
 }
 
-static void add_figures(const struct plan_summary *s, struct text *out)
+/* True if a rejected lowering costs less: in the forward pass, where the plan is chosen for both passes that share it. */
+static bool is_undercut(const struct plan_summary *s)
+{
+    for (uint32_t k = 0; k < s->n_rejected; k++)
+        if (!s->rejected[k].family && !s->rejected[k].at_least &&
+            s->rejected[k].predicted < s->predicted * (1 - 1e-9))
+            return true;
+    return false;
+}
+
+static void add_rejected(const struct plan_summary *s, bool shared, struct text *out)
+{
+    text_add(out, "    rejected ");
+    for (uint32_t k = 0; k < s->n_rejected; k++) {
+        const struct plan_rejected *r = &s->rejected[k];
+        text_add(out, "%s %s%s%s %s", k ? "," : "", r->family ? r->family->name : "",
+                 r->family ? ": " : "", r->lowering, r->at_least ? "at least " : "");
+        add_seconds(out, fmax(r->predicted, s->floor));
+    }
+    if (shared && is_undercut(s))
+        text_add(out, "; dq has the same plan");
+    text_add(out, s->n_rejected ? "\n" : " nothing\n");
+}
+
+static void add_figures(const struct plan_summary *s, bool shared, struct text *out)
 {
     text_add(out, "    why       %s\n", s->reason);
     text_add(out, "    executed  %.2f%% of the entries\n", 100 * s->executed_fraction);
     text_add(out, "    a head    predicted ");
-    add_seconds(out, s->predicted);
+    add_seconds(out, fmax(s->predicted, s->floor));
     text_add(out, ", dense ");
-    add_seconds(out, s->dense_predicted);
+    add_seconds(out, fmax(s->dense_predicted, s->floor));
     text_add(out, ", floor ");
     add_seconds(out, s->floor);
-    text_add(out, " (%s)\n    rejected ", s->bound);
-    for (uint32_t k = 0; k < s->n_rejected; k++) {
-        const struct plan_rejected *r = &s->rejected[k];
-        text_add(out, "%s %s%s%s ", k ? "," : "", r->family ? r->family->name : "",
-                 r->family ? ": " : "", r->lowering);
-        add_seconds(out, r->predicted);
-    }
-    text_add(out, s->n_rejected ? "\n" : " nothing\n");
+    text_add(out, " (%s)\n", s->bound);
+    add_rejected(s, shared, out);
 }
 
 /* Adds counts of visits by kind, over all items of the mask. */
@@ -208,13 +231,6 @@ static void add_counts(const struct plan_pass *t, uint32_t which, struct text *o
             text_add(out, " (%llu full)", (unsigned long long)full[k]);
     }
     text_add(out, "\n");
-}
-
-void count_kernels(const struct plan_pass *t, uint32_t which, uint64_t ret[ABI_ITEM_KERNELS])
-{
-    memset(ret, 0, ABI_ITEM_KERNELS * sizeof *ret);
-    for (u32 i = t->item_first[which]; i < t->item_first[which + 1]; i++)
-        ret[t->items[i].kernel]++;
 }
 
 /* Which kernels the items take, where there is a choice. */
@@ -313,7 +329,7 @@ static void add_pass(const struct plan *p, const struct plan_pass *t, const char
                      uint32_t which, struct text *out)
 {
     text_add(out, "  %s: %s\n", name, t->summary[which].lowering);
-    add_figures(&t->summary[which], out);
+    add_figures(&t->summary[which], t == &p->forward && p->config.request.backward, out);
     add_counts(t, which, out);
     add_kernels(t, which, out);
     add_items(p, t, which, out);

@@ -158,6 +158,7 @@ static void note_alone(struct builder *b)
             continue;
         const struct effort e = alone_effort(lowerings[k], b->row_block);
         b->alone.seconds[k] += price_of(&b->report, &e);
+        b->alone.uses[k] = 1u << lowerings[k]->kind;
         b->alone.applied[k] |=
             !lowerings[k]->applies || lowerings[k]->applies(b->row_block, &b->price);
     }
@@ -272,6 +273,8 @@ void builder_row_block(struct builder *b, const struct pattern *p, uint32_t row0
         best = alone;
     }
     b->total += best;
+    for (uint32_t k = 0; k < b->draft[2].pieces && memcmp(own, none, sizeof own); k++)
+        b->uses |= 1u << b->draft[2].piece[k].kind;
     if (b->gathered && memcmp(own, none, sizeof own))
         count_gathered(b, &b->draft[2]);
     if (b->dry)
@@ -286,7 +289,7 @@ int builder_row_blocks(struct builder *b, const struct plan *p, const struct pat
                        bool note, struct error *e)
 {
     shared_choose(b, p, pattern);
-    for (uint32_t row0 = 0; row0 < p->n; row0 += p->block_rows) {
+    for (uint32_t row0 = 0; row0 < b->row_block->all_rows; row0 += p->block_rows) {
         builder_row_block(b, pattern, row0, note);
         if (builder_check_capacity(b->pass, e))
             return -1;
@@ -298,7 +301,7 @@ int builder_row_blocks(struct builder *b, const struct plan *p, const struct pat
 
 void builder_note(struct builder *b, const struct plan *p, const struct pattern *pattern)
 {
-    for (uint32_t row0 = 0; row0 < p->n; row0 += p->block_rows) {
+    for (uint32_t row0 = 0; row0 < b->row_block->all_rows; row0 += p->block_rows) {
         row_block_load(b->row_block, pattern, row0, NULL);
         note_alone(b);
     }

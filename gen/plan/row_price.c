@@ -164,11 +164,12 @@ double row_pricer_price(struct row_pricer *x, const struct row_query *q)
 
 double row_pricer_pack(const struct row_pricer *x, bool training)
 {
-    struct effort e = pack_effort(x->plan, (uint32_t)1 << ABI_TILES);
     double sum = 0;
-    for (int k = 0; k < PASSES; k++)
+    for (int k = 0; k < PASSES; k++) {
+        struct effort e = pack_effort(x->plan, k == PASS_DKV, (uint32_t)1 << ABI_TILES);
         if (k == PASS_FORWARD || training)
             sum += price_of(&x->plan->price[k], &e);
+    }
     return sum;
 }
 

@@ -17,7 +17,7 @@ enum {
 static double price_sample(struct builder *b, const struct plan *p,
                            const struct pattern *pattern, uint32_t *ret_row_blocks)
 {
-    const uint32_t row_blocks = (p->n + p->block_rows - 1) / p->block_rows;
+    const uint32_t row_blocks = (b->row_block->all_rows + p->block_rows - 1) / p->block_rows;
     const uint32_t step = (row_blocks + SAMPLE - 1) / SAMPLE;
     const bool dry = b->dry;
     const double total = b->total;

@@ -3,7 +3,10 @@
    plan. */
 #include "gen/lowering/lowering.h"
 #include "gen/plan/internal.h"
+#include "masks/base/memory.h"
+#include <math.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 /* Visits by kind. */
@@ -12,18 +15,24 @@ struct tally {
     struct visits of[ABI_KINDS];
 };
 
+static bool is_transposed(const struct plan *p, const struct plan_pass *t)
+{
+    return t == &p->transposed;
+}
+
 static void add_piece(const struct plan *p, const struct plan_pass *t,
                       const struct abi_item *item, const struct abi_piece *piece,
                       struct tally *sum)
 {
     const struct lowering *l = lowering_of(piece->kind);
     struct visits *v = &sum->of[piece->kind];
-    const uint64_t entries = l->executed(t, item, piece, p->n);
+    const uint32_t columns = plan_sides(p, is_transposed(p, t)).columns;
+    const uint64_t entries = l->executed(t, item, piece, columns);
     sum->entries += entries;
     v->entries += entries;
     v->pieces++;
     v->parts += piece->count;
-    v->area += l->area ? l->area(t, item, piece, p->n) : entries;
+    v->area += l->area ? l->area(t, item, piece, columns) : entries;
     v->active += l->active ? l->active(t, p->block_rows, item, piece) : entries;
     v->step = item->step;
 }
@@ -48,6 +57,13 @@ static struct tally count(const struct plan *p, const struct plan_pass *t, uint3
     }
     count_tiles_active(pattern, &sum);
     return sum;
+}
+
+void count_kernels(const struct plan_pass *t, uint32_t which, uint64_t ret[ABI_ITEM_KERNELS])
+{
+    memset(ret, 0, ABI_ITEM_KERNELS * sizeof *ret);
+    for (u32 i = t->item_first[which]; i < t->item_first[which + 1]; i++)
+        ret[t->items[i].kernel]++;
 }
 
 static void name_lowering(const struct tally *sum, bool all, struct plan_summary *s)
@@ -80,11 +96,10 @@ static void add_reasons(const struct tally *sum, double cells, struct text *out)
         }
 }
 
-static void give_reason(const struct plan *p, const struct tally *sum,
-                        const struct pattern *pattern, bool all, struct plan_summary *s)
+static void give_reason(const struct tally *sum, const struct pattern *pattern, double cells,
+                        bool all, struct plan_summary *s)
 {
     struct text text = {0};
-    double cells = (double)p->n * p->n;
     if (!sum->entries)
         text_add(&text, "no entry is active: outputs are only cleared");
     else if ((double)pattern->active == cells)
@@ -97,14 +112,53 @@ static void give_reason(const struct plan *p, const struct tally *sum,
     text_finish(&text);
 }
 
+/* Columns that some row sees. */
+static uint32_t count_columns(const struct pattern *p)
+{
+    int64_t *change = memory_new((size_t)p->n + 1, sizeof *change), rows = 0;
+    uint32_t seen = 0;
+    for (uint64_t k = 0; k < p->n_runs; k++) {
+        change[p->run[k].begin]++;
+        change[p->run[k].end]--;
+    }
+    for (uint32_t j = 0; j < p->n; j++) {
+        rows += change[j];
+        seen += rows > 0;
+    }
+    free(change);
+    return seen;
+}
+
+/* Rows that see some column. */
+static uint32_t count_rows(const struct pattern *p)
+{
+    uint32_t seen = 0;
+    for (uint32_t i = 0; i < p->n; i++)
+        seen += p->row[i] < p->row[i + 1];
+    return seen;
+}
+
+static uint32_t count_keys(const struct plan *p, const struct pattern *pattern, bool transposed)
+{
+    if (!p->config.request.keys)
+        return p->n;
+    return transposed ? count_rows(pattern) : count_columns(pattern);
+}
+
+/* Q, K, V, O and LSE. */
+static double floor_bytes(const struct plan *p, uint32_t keys)
+{
+    const double row = 2.0 * p->config.request.head_dim * dtype_bytes(p->config.request.dtype);
+    return plan_sides(p, false).rows * (row + sizeof(float)) + keys * row;
+}
+
 static void set_floor(const struct plan *p, const struct pattern *pattern,
                       struct plan_summary *s)
 {
     const struct machine *m = p->machine;
-    double cells = (double)pattern->active, rows = p->n, d = p->config.request.head_dim;
+    double cells = (double)pattern->active, d = p->config.request.head_dim;
     double compute = cells * 4 * d / m->flops, exp = cells / m->exps;
-    double bytes =
-        rows * (4 * d * dtype_bytes(p->config.request.dtype) + 4); /* Q, K, V, O and LSE */
+    double bytes = floor_bytes(p, s->keys);
     double memory = bytes / (bytes <= m->cache ? m->cache_bytes : m->bytes);
     s->floor = memory;
     s->bound = "memory";
@@ -119,29 +173,50 @@ static void set_floor(const struct plan *p, const struct pattern *pattern,
 }
 
 /* Panels for products, and rows as floats where the caller's are not and no matrix unit takes them. */
-struct effort pack_effort(const struct plan *p, uint32_t uses)
+struct effort pack_effort(const struct plan *p, bool transposed, uint32_t uses)
 {
     struct effort e = {{0}};
     bool panels = uses & ABI_PACKED_KINDS;
     bool rows = uses && dtype_bytes(p->config.request.dtype) == 2 &&
                 !family_is_matrix(p->target, &p->config);
-    e.count[UNIT_PACK] = (double)(panels + rows) * p->n;
+    e.count[UNIT_PACK] = (double)(panels + rows) * plan_sides(p, transposed).columns;
     return e;
 }
 
-/* Lists the rejected lowerings with their seconds; `pack`: seconds of packing operands. */
-static void list_rejected(struct plan_summary *s, const struct plan_alone *alone, double pack)
+/* Seconds of a lowering by itself, in the terms of s->predicted. A plan that packs nothing also saves the memory that
+   packing moves; with that, too, tiles cost no more than dense. */
+static double alone_seconds(const struct plan *p, enum machine_pass pass, uint32_t uses,
+                            const struct plan_alone *alone, uint32_t k,
+                            const struct plan_summary *s)
+{
+    const struct effort own = pack_effort(p, pass == PASS_DKV, alone->uses[k]);
+    const double plain = alone->seconds[k] + price_of(&p->price[pass], &own);
+    if (!(alone->uses[k] & ABI_PACKED_KINDS) || uses & ABI_PACKED_KINDS)
+        return plain;
+    return fmax(plain, fmin(alone->seconds[k] + predict_pack(p, pass), s->dense_predicted));
+}
+
+/* True if a plan of these kinds has nothing but this one. Residue classes as a lowering include what is left of them. */
+static bool is_all(uint32_t uses, enum abi_piece_kind kind)
+{
+    return !uses || uses == 1u << kind || (kind == ABI_RESIDUE && uses >> kind & 1);
+}
+
+/* Lists the lowerings that the plan does not consist of, with their seconds. */
+static void list_rejected(const struct plan *p, enum machine_pass pass, uint32_t uses,
+                          const struct plan_alone *alone, struct plan_summary *s)
 {
     for (uint32_t k = 0; lowerings[k]; k++) {
         const struct lowering *l = lowerings[k];
-        if (!alone->applied[k] || !strcmp(l->name, s->lowering))
+        const bool dense = l == &lowering_dense;
+        if (!alone->applied[k] || !strcmp(l->name, s->lowering) ||
+            (!dense && is_all(uses, l->kind)))
             continue;
         const double seconds =
-            l == &lowering_dense
-                ? s->dense_predicted
-                : alone->seconds[k] + (ABI_PACKED_KINDS >> l->kind & 1 ? pack : 0);
+            dense ? s->dense_predicted : alone_seconds(p, pass, uses, alone, k, s);
         struct plan_rejected *r = &s->rejected[s->n_rejected++];
-        *r = (struct plan_rejected){.predicted = seconds};
+        *r = (struct plan_rejected){.predicted = seconds,
+                                    .at_least = l->bounds && seconds < s->predicted};
         snprintf(r->lowering, sizeof r->lowering, "%s", l->name);
     }
 }
@@ -151,23 +226,27 @@ void summary_fill(const struct plan *p, struct plan_pass *pass, uint32_t which,
 {
     struct plan_summary *s = &pass->summary[which];
     struct tally sum = count(p, pass, which, pattern);
-    double area = (double)p->n * p->n;
-    const struct price *price = &p->price[pass == &p->forward ? PASS_FORWARD : PASS_DKV];
-    struct effort pack = pack_effort(p, 1u << ABI_TILES), own;
+    const bool transposed = is_transposed(p, pass);
+    const struct request_sides sides = plan_sides(p, transposed);
+    double area = (double)sides.rows * sides.columns;
+    const enum machine_pass priced = transposed ? PASS_DKV : PASS_FORWARD;
+    const struct price *price = &p->price[priced];
+    struct effort own;
     bool walks = sum.of[ABI_DIAGONAL].pieces;
-    bool all = sum.entries == (uint64_t)p->n * p->n && !walks;
+    bool all = sum.entries == (uint64_t)sides.rows * sides.columns && !walks;
     uint32_t uses = 0;
     for (uint32_t k = 0; k < ABI_KINDS; k++)
         uses |= (uint32_t)(sum.of[k].pieces > 0) << k;
     s->executed_fraction = (double)sum.entries / area;
-    own = pack_effort(p, uses);
+    own = pack_effort(p, transposed, uses);
     effort_add(&s->effort, &own, 1);
     s->predicted = price_of(price, &s->effort);
     s->dense_predicted = price_of(price, &s->dense);
     if (s->dense_predicted < s->predicted) /* a choice for forward and dQ together */
         s->dense_predicted = s->predicted;
     name_lowering(&sum, all, s);
-    give_reason(p, &sum, pattern, all, s);
+    give_reason(&sum, pattern, area, all, s);
+    s->keys = count_keys(p, pattern, transposed);
     set_floor(p, pattern, s);
-    list_rejected(s, &pass->alone[which], price_of(price, &pack));
+    list_rejected(p, priced, uses, &pass->alone[which], s);
 }

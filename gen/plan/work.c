@@ -146,3 +146,59 @@ void work_build(const struct plan *p, struct plan_pass *t)
         t->n_work += count;
     }
 }
+
+/* ---- the time of a list ---- */
+
+/* Above this many items the prediction is the workers' mean load, or the longest item. */
+enum { EXACT_ITEMS = 1 << 17 };
+
+/* A heap of the workers' finishing times, the earliest at [0]. */
+static void push_down(double *time, uint32_t workers)
+{
+    for (uint32_t k = 0;;) {
+        uint32_t child = 2 * k + 1;
+        if (child + 1 < workers && time[child + 1] < time[child])
+            child++;
+        if (child >= workers || time[k] <= time[child])
+            return;
+        double swap = time[k];
+        time[k] = time[child];
+        time[child] = swap;
+        k = child;
+    }
+}
+
+static double longest_first(const struct plan_pass *t, uint64_t first, uint64_t end,
+                            uint32_t batch, uint32_t workers)
+{
+    double *time = memory_new(workers, sizeof *time), last = 0;
+    for (uint64_t k = first; k < end; k++) {
+        for (uint32_t b = 0; b < batch; b++) {
+            time[0] += t->items[t->work[k].item].cost * 1e-9;
+            last = time[0] > last ? time[0] : last;
+            push_down(time, workers);
+        }
+    }
+    free(time);
+    return last;
+}
+
+static double span_of(const struct plan_pass *t, uint64_t first, uint64_t end, uint32_t batch,
+                      uint32_t workers)
+{
+    if ((end - first) * batch <= EXACT_ITEMS)
+        return longest_first(t, first, end, batch, workers);
+    double sum = 0, longest = 0;
+    for (uint64_t k = first; k < end; k++) {
+        double cost = t->items[t->work[k].item].cost * 1e-9;
+        sum += cost * batch;
+        longest = cost > longest ? cost : longest;
+    }
+    return sum / workers > longest ? sum / workers : longest;
+}
+
+double work_span(const struct plan_pass *t, uint32_t layer, uint32_t batch, uint32_t workers)
+{
+    const uint64_t *part = t->layer_work[layer], end = part[0] + part[1], merge = end - part[2];
+    return span_of(t, part[0], merge, batch, workers) + span_of(t, merge, end, batch, workers);
+}

@@ -122,11 +122,12 @@ double steps_clocks(const struct step_launch *l, const struct step_shape *shape,
 
 /* ---- seconds ---- */
 
-/* Four tensors forward, six in dQ, and in dK and dV. */
+/* Two tensors of columns; of rows two forward, and four in dQ, and in dK and dV. */
 static double memory_seconds(const struct step_launch *l, double heads)
 {
-    const uint32_t tensors = l->pass == PASS_FORWARD ? 4 : 6;
-    return row_bytes(l, tensors) * l->n * heads / l->machine->bytes;
+    const uint32_t tensors = l->pass == PASS_FORWARD ? 2 : 4;
+    const double bytes = row_bytes(l, tensors) * l->rows + row_bytes(l, 2) * l->columns;
+    return bytes * heads / l->machine->bytes;
 }
 
 static double join(const struct step_launch *l, struct load load, double heads)
@@ -171,14 +172,14 @@ double steps_dense_seconds(const struct step_launch *l, const struct step_shape 
                            double heads, double partial)
 {
     const struct step_clocks *c = &shape->clocks;
-    const double n = l->n;
-    const double groups = ceil(n / (STEP_ROWS * shape->warpgroups)) * heads;
-    const double steps = ceil(n / (ABI_TILE_COLS * shape->slots));
+    const double rows = l->rows, columns = l->columns;
+    const double groups = ceil(rows / (STEP_ROWS * shape->warpgroups)) * heads;
+    const double steps = ceil(columns / (ABI_TILE_COLS * shape->slots));
     const double of_step =
         c->step + (double)(shape->in_turn ? c->turn : c->row_block) * shape->warpgroups +
         c->pattern * fmin(1, partial * shape->slots) * shape->warpgroups;
     const struct load load = {ceil(groups / count_blocks(l, shape)) *
                                   (c->group + steps * of_step),
-                              groups * (group_row_bytes(l, shape) + n * column_bytes(l))};
+                              groups * (group_row_bytes(l, shape) + columns * column_bytes(l))};
     return join(l, load, heads);
 }

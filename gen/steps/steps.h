@@ -27,7 +27,8 @@ struct step_launch {
     const struct machine *machine;
     enum machine_pass pass;
     uint32_t head_dim, batch;
-    uint32_t n, heads, n_masks;
+    uint32_t rows, columns; /* of the pass */
+    uint32_t heads, n_masks;
     const uint32_t *at; /* as in struct step_source */
 };
 /* Like steps_build(), with the shape of the least predicted time for all layers. Returns its index. */

@@ -111,8 +111,14 @@ static bool is_owned(const struct owners *o)
            o->parts == o->merged && !(o->parts && o->partial);
 }
 
+static bool is_unused(const struct owners *o)
+{
+    return !o->whole && !o->partial && !o->merges && !o->parts && !o->merged;
+}
+
 /* Each row has one owner, so that each output is written once. Beside it a row may have one split item, which
-   the owner merges, or any number of parts in partial slots, all of which are merged. */
+   the owner merges, or any number of parts in partial slots, all of which are merged. Rows from c->rows on are neither
+   queries nor keys, and need none. */
 static int check_owners(const struct check *c)
 {
     const uint32_t *first = c->p->item_first;
@@ -123,7 +129,7 @@ static int check_owners(const struct check *c)
         for (uint64_t k = first[m]; k < first[m + 1]; k++)
             count_rows(&c->p->items[k], row);
         for (uint32_t i = 0; i < c->m->n && r == 0; i++)
-            if (!is_owned(&row[i]))
+            if (!is_owned(&row[i]) && (i < c->rows || !is_unused(&row[i])))
                 r = check_refuse(c, "the mask's rows does not have one owner", i);
     }
     free(row);
@@ -151,13 +157,13 @@ int pass_check_kernels(const struct plan_pass *p, const struct item_kernels *ker
     return 0;
 }
 
-int pass_check(const struct plan_pass *p, const struct mask *m, uint32_t block_rows,
-               const char *where, struct error *e)
+int pass_check(const struct plan_pass *p, const struct mask *m, uint32_t rows,
+               uint32_t block_rows, const char *where, struct error *e)
 {
     static int (*const steps[])(const struct check *) = {
         check_tables, check_items, check_item_first, check_owners, check_schedule,
     };
-    const struct check c = {p, m, block_rows, where, e};
+    const struct check c = {p, m, rows, block_rows, where, e};
     for (size_t k = 0; k < sizeof steps / sizeof *steps; k++)
         if (steps[k](&c) < 0)
             return -1;

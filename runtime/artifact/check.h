@@ -6,6 +6,7 @@
 struct check {
     const struct plan_pass *p;
     const struct mask *m;
+    uint32_t rows; /* queries, or keys in the transposed plan: at most the mask's */
     uint32_t block_rows;
     const char *where;
     struct error *e;

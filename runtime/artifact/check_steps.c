@@ -220,6 +220,6 @@ static int check_work(const struct step_check *s)
 int steps_check(const struct plan_steps *t, const struct plan_pass *p, const struct mask *m,
                 const char *where, struct error *e)
 {
-    const struct step_check s = {{p, m, ROWS, where, e}, t};
+    const struct step_check s = {{p, m, m->n, ROWS, where, e}, t};
     return check_steps(&s) < 0 || check_groups(&s) < 0 || check_work(&s) < 0 ? -1 : 0;
 }

@@ -31,8 +31,10 @@ static int take_tables(struct reader *r, const char *prefix, const struct mask *
 }
 
 static int read_pass(struct reader *r, const struct datum *j, const char *prefix,
-                     const struct mask *m, uint32_t block_rows, struct plan_pass *ret)
+                     const struct artifact *a, uint32_t block_rows, bool transposed,
+                     struct plan_pass *ret)
 {
+    const struct mask *m = a->mask;
     char where[512];
     int64_t max_cols = datum_integer(datum_member(j, "max_cols"));
     int64_t uses = datum_integer(datum_member(j, "uses"));
@@ -45,7 +47,8 @@ static int read_pass(struct reader *r, const struct datum *j, const char *prefix
     ret->partial_slots = (uint32_t)partial_slots;
     if (max_cols != ret->max_cols || uses != ret->uses || partial_slots != ret->partial_slots)
         return error_set(r->e, ERROR_INPUT, "%s: sums are out of range", where);
-    return pass_check(ret, m, block_rows, where, r->e);
+    return pass_check(ret, m, request_sides(&a->request, m->n, transposed).rows, block_rows,
+                      where, r->e);
 }
 
 static int read_plan_texts(struct reader *r, uint32_t k, struct artifact_plan *ret)
@@ -114,13 +117,12 @@ static int read_plan(struct reader *r, const struct datum *j, uint32_t k,
     strcpy(ret->machine, machine);
     ret->block_rows = (uint32_t)rows;
     snprintf(name, sizeof name, "plan%u/forward", k);
-    if (read_plan_texts(r, k, ret) < 0 ||
-        read_pass(r, datum_member(j, "forward"), name, a->mask, ret->block_rows,
-                  &ret->forward) < 0)
+    if (read_plan_texts(r, k, ret) < 0 || read_pass(r, datum_member(j, "forward"), name, a,
+                                                    ret->block_rows, false, &ret->forward) < 0)
         return -1;
     snprintf(name, sizeof name, "plan%u/transposed", k);
-    if (a->request.backward && read_pass(r, datum_member(j, "transposed"), name, a->mask,
-                                         ret->block_rows, &ret->transposed) < 0)
+    if (a->request.backward && read_pass(r, datum_member(j, "transposed"), name, a,
+                                         ret->block_rows, true, &ret->transposed) < 0)
         return -1;
     return read_all_steps(r, datum_member(j, "steps"), k, a, ret);
 }

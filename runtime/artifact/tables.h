@@ -29,10 +29,10 @@ void plan_tables(struct plan_pass *p, struct plan_extent *x, uint32_t block_rows
 void step_tables(struct plan_steps *t, struct plan_extent *x,
                  struct plan_table ret[STEP_TABLES]);
 
-/* Every index of every table stays inside what it points into, and the sums agree. `where` names
-   the file and the direction in messages. */
-int pass_check(const struct plan_pass *p, const struct mask *m, uint32_t block_rows,
-               const char *where, struct error *e);
+/* Every index of every table stays inside what it points into, the sums agree, and each of the first `rows` rows has one
+   owner. `where` names the file and the direction in messages. */
+int pass_check(const struct plan_pass *p, const struct mask *m, uint32_t rows,
+               uint32_t block_rows, const char *where, struct error *e);
 
 /* The same for the steps of a pass, which `p` holds the items of and which pass_check() has passed: indices, columns and
    live bits are inside of the mask, groups have each item of a mask once, and the work of a layer has each group once. */

@@ -73,7 +73,7 @@ static void test_json(void **state)
     (void)state;
     static const struct {
         const char *line;
-        const char *top[8], *list, *element[20];
+        const char *top[8], *list, *element[24];
     } row[] = {
         {"show two.mask --json",
          {"length:i", "heads:i", "layers:i", "distinct:i", "masks:a"},
@@ -99,10 +99,11 @@ static void test_json(void **state)
          {"device:s", "threads:i", "results:a", "predicted_within_20_percent:r",
           "predicted_speedup_within_20_percent:r"},
          "results",
-         {"mask:s", "length:i", "heads:i", "batch:i", "head_dim:i", "dtype:s", "pass:s",
-          "lowering:s", "median_s:r", "p10_s:r", "p90_s:r", "dense_s:r", "speedup:r",
-          "predicted_s:r", "dense_predicted_s:r", "floor_s:r", "hard_s:r", "dropout:r",
-          "undropped_s:r"}},
+         {"mask:s",     "length:i",   "kv_length:i",   "heads:i",
+          "batch:i",    "head_dim:i", "dtype:s",       "pass:s",
+          "lowering:s", "median_s:r", "p10_s:r",       "p90_s:r",
+          "dense_s:r",  "speedup:r",  "predicted_s:r", "dense_predicted_s:r",
+          "floor_s:r",  "hard_s:r",   "dropout:r",     "undropped_s:r"}},
     };
     for (size_t k = 0; k < sizeof row / sizeof *row; k++) {
         json_t *j = shell_json(row[k].line, 0);
@@ -122,8 +123,8 @@ static void check_family(const char *options, size_t pass, const char *family)
     const json_t *entry = json_array_get(json_object_get(j, "masks"), pass);
     assert_string_equal(json_string_value(json_object_get(entry, "family")), family);
     const json_t *rejected = json_array_get(json_object_get(entry, "rejected"), 0);
-    check_fields(rejected,
-                 (const char *const[]){"family:s", "lowering:s", "predicted_s:r", NULL});
+    check_fields(rejected, (const char *const[]){"family:s", "lowering:s", "predicted_s:r",
+                                                 "at_least:b", NULL});
     json_decref(j);
 }
 

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The text view of every gallery mask's plan at length 128 against tests/golden/NAME.plan, for
    machines named in the table. `plan_view_test DIR --update` rewrites the files: read the diff. */
+#include "gen/key_shape.h"
 #include "gen/plan/plan.h"
 #include "masks/base/file.h"
 #include "masks/input/load.h"
@@ -91,6 +92,121 @@ static void test_golden(void **state)
     check_golden("dam-s-example", "x86-64-amx");
 }
 
+/* ---- lines that are the same whatever the prices are ---- */
+
+/* A plan, and what its text must have. Keys: 0, or their number; the mask is aligned at the end. */
+struct view_row {
+    const char *mask, *target;
+    uint32_t n, keys;
+    enum abi_dtype dtype;
+    const char *has[6];
+    uint32_t heads; /* 0: 1 */
+    bool shared;    /* another lowering is cheaper forward, not in dQ */
+};
+
+static struct plan *plan_row(const struct view_row *row, struct mask **m)
+{
+    struct error e = {0};
+    const struct key_shape shape = {0, row->keys, MASK_ALIGN_END};
+    const struct mask_request request = {MASK_REQUEST_DEFAULTS, .name = row->mask,
+                                         .n = key_shape_side(&shape, row->n),
+                                         .heads = row->heads};
+    struct kernel_request f = {.dtype = row->dtype, .head_dim = 64, .backward = true};
+    const struct target *t = target_find(row->target, &e);
+    *m = mask_load(&request, NULL, &e);
+    if (!*m || key_shape_apply(&shape, row->n, m, &f, &e))
+        fail_msg("%s: %s", row->mask, e.text);
+    f.length = (*m)->n;
+    struct plan *p = plan_build(*m, t, &f, machine_find(family_machine(t, &f), &e), NULL, &e);
+    if (!p || plan_check(p, *m, &e))
+        fail_msg("%s: %s", row->mask, e.text);
+    return p;
+}
+
+/* A plan is never dearer than a lowering that it rejects, unless that is only bounded from below, or the plan is for dQ
+   too. */
+static void check_rejected(const struct plan_summary *s, bool shared)
+{
+    for (uint32_t k = 0; k < s->n_rejected && !shared; k++)
+        if (!s->rejected[k].family && !s->rejected[k].at_least &&
+            s->rejected[k].predicted < s->predicted * (1 - 1e-9))
+            fail_msg("%s is dearer than %s", s->lowering, s->rejected[k].lowering);
+}
+
+static const struct view_row lines[] = {
+    {"dense",
+     "x86-64-v4",
+     1,
+     4096,
+     ABI_F32,
+     {", 1 query, 4096 keys, ", "(1.00x), floor ", "rows are queries: dense\n",
+      "executed  100.00% of", "0 row blocks, 1 single row; 1 row range\n"}},
+    {"window(64)",
+     "x86-64-v4",
+     1,
+     4096,
+     ABI_F32,
+     {"executed  1.59% of", "0 row blocks, 1 single row; 1 row range\n",
+      "126 row_block, 2 diagonal, 1 global_row\n", "1 range, 1 column: 0..0\n"}},
+    {"window(2)",
+     "x86-64-v4",
+     128,
+     300,
+     ABI_F32,
+     {"executed  1.66% of", "    visits    4 row blocks, 0 single rows; 20 lines\n",
+      "    visits    9 row blocks, 12 single rows; 20 lines; 12 row ranges\n"}},
+    {"dense", "sm_90a", 128, 4096, ABI_BF16, {"forward by cuda_hopper", "(1.00x), floor "}},
+    {"random(0.02)", "x86-64-v4", 512, 0, ABI_F32, {", diagonal at least "}},
+    {"logsparse", "x86-64-amx", 512, 0, ABI_BF16, {"; dq has the same plan\n"}, 1, true},
+    {"logsparse", "x86-64-amx", 512, 0, ABI_BF16, {"rows are queries: diagonal\n"}, 12},
+    {"dense", "x86-64-v4", 1, 0, ABI_F32, {"diagonal 0.08 us\n"}}, /* no rows after it */
+    {"none",
+     "x86-64-v4",
+     256,
+     0,
+     ABI_F32,
+     {"a head    predicted 1.96 us, ", ", floor 1.96 us (memory)\n    rejected  dense "}},
+};
+
+/* A square of the larger number is not what few queries or few keys cost, nor are rows that do not exist visited. */
+static void test_lines(void **state)
+{
+    (void)state;
+    for (size_t k = 0; k < sizeof lines / sizeof *lines; k++) {
+        const struct view_row *row = &lines[k];
+        struct mask *m;
+        struct plan *p = plan_row(row, &m);
+        struct text text = {0};
+        plan_print(p, 1, 1, &text);
+        for (size_t i = 0; i < 6 && row->has[i]; i++)
+            if (!strstr(text_get(&text), row->has[i]))
+                fail_msg("%s: no '%s' in\n%s", row->mask, row->has[i], text_get(&text));
+        check_rejected(&p->forward.summary[0], row->shared);
+        check_rejected(&p->transposed.summary[0], false);
+        text_finish(&text);
+        plan_destroy(p);
+        mask_destroy(m);
+    }
+}
+
+/* Kernels read the keys that the query sees: the floor is not that of all. */
+static void test_floor(void **state)
+{
+    (void)state;
+    double floor[2];
+    for (size_t k = 0; k < 2; k++) {
+        const struct view_row row = {k ? "dense" : "window(64)", "x86-64-v4", 1, 4096, ABI_F32};
+        struct mask *m;
+        struct plan *p = plan_row(&row, &m);
+        floor[k] = plan_floor(p, false, 0, 1, 1);
+        const double dense = plan_predict_dense(p, true, 0, 1, 1);
+        assert_true(dense < 4 * plan_predict(p, true, 0, 1, 1)); /* 171, if it were a square */
+        plan_destroy(p);
+        mask_destroy(m);
+    }
+    assert_true(floor[0] > 0 && floor[0] * 4096 / 65 < 1.1 * floor[1]);
+}
+
 static double real(const json_t *j, const char *key)
 {
     const json_t *x = json_object_get(j, key);
@@ -147,9 +263,10 @@ static void test_json(void **state)
 
 int main(int argc, char **argv)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(test_golden),
-                                       cmocka_unit_test(test_json),
-                                       cmocka_unit_test(test_steps)};
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_golden), cmocka_unit_test(test_lines),
+        cmocka_unit_test(test_floor), cmocka_unit_test(test_json),
+        cmocka_unit_test(test_steps)};
     if (argc < 2) {
         fprintf(stderr, "usage: plan_view_test GOLDEN_DIR [--update]\n");
         return 2;

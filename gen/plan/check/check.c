@@ -177,7 +177,7 @@ static int check_mask(struct checker *c)
         return checker_fail(c, "items outside of their table", 0, 0);
     if (check_items(c, first, end, true) || check_items(c, first, end, false))
         return -1;
-    for (uint32_t row = 0; row < c->plan->n; row++)
+    for (uint32_t row = 0; row < c->rows; row++)
         if (!c->owned[row])
             return checker_fail(c, "a row that no item owns", row, 0);
     for (uint32_t k = 0; k < t->partial_slots; k++)
@@ -190,7 +190,7 @@ static int check_mask(struct checker *c)
 static int check_pass(const struct plan *p, const struct plan_pass *t, const struct mask *m,
                       bool transposed, struct error *e)
 {
-    struct checker c = {.plan = p, .pass = t, .e = e};
+    struct checker c = {.plan = p, .pass = t, .rows = plan_sides(p, transposed).rows, .e = e};
     c.kernels = family_item_kernels(p->target, &p->config);
     c.direction = transposed ? "transposed" : "forward";
     c.words = (p->n + 63) / 64;

@@ -10,6 +10,7 @@ struct checker {
     const struct plan_pass *pass;
     const struct pattern *mask; /* in the direction of the pass */
     const char *direction;
+    uint32_t rows;               /* that are queries or keys; the mask may have more */
     struct item_kernels kernels; /* that the family has */
     uint32_t which, item;
     const struct abi_item
