@@ -217,6 +217,14 @@ struct mask *mask_map(const struct mask *m,
     return ret;
 }
 
+double mask_bytes(const struct mask *m)
+{
+    double ret = 0;
+    for (uint32_t k = 0; k < m->n_patterns; k++)
+        ret += pattern_bytes(m->pattern[k]);
+    return ret;
+}
+
 bool mask_equal(const struct mask *a, const struct mask *b)
 {
     if (a->n != b->n || a->heads != b->heads || a->layers != b->layers)

@@ -39,6 +39,7 @@ struct mask *mask_map(const struct mask *m,
                       struct pattern *(*change)(const struct pattern *p, void *context,
                                                 struct error *e),
                       void *context, struct error *e);
+double mask_bytes(const struct mask *m); /* of its patterns */
 bool mask_equal(const struct mask *a, const struct mask *b);
 /* Depends only on the size and the patterns: equal masks have equal hashes, however they were written. */
 uint64_t mask_hash(const struct mask *m);

@@ -82,6 +82,11 @@ bool pattern_equal(const struct pattern *a, const struct pattern *b)
            !memcmp(a->run, b->run, a->n_runs * sizeof *a->run);
 }
 
+double pattern_bytes(const struct pattern *p)
+{
+    return ((double)p->n + 1) * sizeof *p->row + (double)p->n_runs * sizeof *p->run;
+}
+
 struct pattern *pattern_copy(const struct pattern *p)
 {
     struct pattern *c = memory_copy(p, sizeof *p);
@@ -147,6 +152,51 @@ bool pattern_add_bits(struct pattern *p, uint32_t row, const uint64_t *words)
     }
     pattern_row(p, row);
     return fits;
+}
+
+uint32_t pattern_count_runs(const uint64_t *words, uint32_t n)
+{
+    uint32_t sum = 0;
+    uint64_t before = 0;
+    for (uint32_t k = 0; k < (n + 63) / 64; k++) {
+        sum += (uint32_t)__builtin_popcountll(words[k] & ~(words[k] << 1 | before));
+        before = words[k] >> 63;
+    }
+    return sum;
+}
+
+enum { SAMPLED_ROWS = 61, RUN_COPIES = 3 };
+
+static double estimate_runs(const struct pattern_rows *s)
+{
+    double sum = 0;
+    for (uint64_t k = 0; k < SAMPLED_ROWS; k++)
+        sum += (double)s->count(s->context, (uint32_t)(k * UINT64_C(2654435761) % s->n));
+    return sum / SAMPLED_ROWS * s->n;
+}
+
+int pattern_refuse_rows(const struct pattern_rows *s, double runs, struct error *e)
+{
+    return error_set(e, ERROR_INPUT,
+                     "%s about %.2g runs of active keys, at most 2^31 (2.1e+09) are held; %s",
+                     s->what, runs, s->remedy);
+}
+
+int pattern_check_rows(const struct pattern_rows *s, struct error *e)
+{
+    const double run = RUN_COPIES * sizeof(struct run), memory = memory_physical();
+    double most = (double)s->n * ((s->n + 1) / 2); /* every other key */
+    bool many = most > (double)PATTERN_MAX_RUNS,
+         large = memory > 0 && s->held + run * most > memory;
+    double runs = many || large ? estimate_runs(s) : 0;
+    if (runs > (double)PATTERN_MAX_RUNS)
+        return pattern_refuse_rows(s, runs, e);
+    if (!large || s->held + run * runs <= memory)
+        return 0;
+    return error_set(e, ERROR_UNAVAILABLE,
+                     "%s about %.2g runs of active keys, which need about %.1f GB; this "
+                     "machine has %.1f GB; %s",
+                     s->what, runs, (s->held + run * runs) / 1e9, memory / 1e9, s->remedy);
 }
 
 struct pattern *pattern_from_bits(const uint64_t *words, uint32_t n, uint64_t words_per_row)

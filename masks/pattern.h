@@ -35,9 +35,28 @@ bool pattern_add_bits(struct pattern *p, uint32_t row, const uint64_t *words);
 struct pattern *pattern_finish(struct pattern *p); /* counts, hashes, trims; returns p */
 void pattern_destroy(struct pattern *p);           /* null is fine */
 
+/* The number of runs in a row of bits, whose bits from n on are 0. */
+uint32_t pattern_count_runs(const uint64_t *words, uint32_t n);
+
+/* Rows that are about to become a pattern. `what` begins the message where they cannot ("the mask has"), `remedy` ends it. */
+struct pattern_rows {
+    uint32_t n;
+    uint64_t (*count)(void *context, uint32_t i); /* runs of row i */
+    void *context;
+    double held; /* bytes in use beside the pattern */
+    const char *what, *remedy;
+};
+
+/* Estimates the runs from 61 rows, before memory is filled: a pattern has at most PATTERN_MAX_RUNS, and the machine's memory
+   holds three copies (the mask, its transpose, and space to grow). */
+int pattern_check_rows(const struct pattern_rows *s, struct error *e);
+/* The error of rows with more than PATTERN_MAX_RUNS runs. */
+int pattern_refuse_rows(const struct pattern_rows *s, double runs, struct error *e);
+
 bool pattern_test(const struct pattern *p, uint32_t i, uint32_t j);
 uint32_t pattern_row_active(const struct pattern *p, uint32_t i); /* active keys of query i */
 bool pattern_equal(const struct pattern *a, const struct pattern *b);
+double pattern_bytes(const struct pattern *p); /* of its memory */
 struct pattern *pattern_copy(const struct pattern *p);
 struct pattern *pattern_crop(const struct pattern *p, uint32_t n); /* top-left corner */
 

@@ -15,6 +15,8 @@ struct mask_request {
     bool has_hops; /* --hops: the mask is a graph, whose nodes see those within `hops` steps */
     uint32_t hops;
     const char *order;      /* --order FILE.npy, or null: position p holds token order[p] */
+    const uint32_t *tokens; /* the order in memory, or null: [n_tokens] */
+    uint32_t n_tokens;
     double threshold, keep; /* active where > threshold; keep percent per head */
 };
 

@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <unistd.h>
 
 static void out_of_memory(size_t count, size_t size)
 {
@@ -82,4 +83,10 @@ void *memory_large(size_t *bytes)
         out_of_memory(*bytes, 1);
     madvise(p, *bytes, MADV_HUGEPAGE); /* a hint: what becomes of it does not matter */
     return p;
+}
+
+double memory_physical(void)
+{
+    double pages = (double)sysconf(_SC_PHYS_PAGES), bytes = (double)sysconf(_SC_PAGESIZE);
+    return pages > 0 && bytes > 0 ? pages * bytes : 0;
 }

@@ -19,6 +19,8 @@ void *memory_aligned(size_t count, size_t size);
 void *memory_large(size_t *bytes);
 uint64_t memory_large_bytes(uint64_t bytes); /* the same, rounded up */
 
+double memory_physical(void); /* bytes of this machine; 0 where the system does not say */
+
 /* *ret = a * b; false (and *ret untouched) where that does not fit. */
 bool size_multiply(size_t a, size_t b, size_t *ret);
 

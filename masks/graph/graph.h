@@ -13,6 +13,5 @@ struct mask *sparse_parse(const uint8_t *bytes, uint64_t size, const char *name,
 struct mask *sparse_read(const char *path, struct error *e);
 
 /* Query i sees the keys that `hops` steps or fewer reach from it, itself among them, where a step leads from a query to a key
-   that it sees. Null with *e set where the result has more than PATTERN_MAX_RUNS runs. */
-struct pattern *pattern_hops(const struct pattern *p, uint32_t hops, struct error *e);
-struct mask *mask_hops(const struct mask *m, uint32_t hops, struct error *e); /* of each head */
+   that it sees. Of each head by itself. Null with *e set where the result has more runs than can be held (pattern.h). */
+struct mask *mask_hops(const struct mask *m, uint32_t hops, struct error *e);

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Masks in another order of their tokens; the graph of a mask. */
 #include "masks/base/memory.h"
+#include "masks/base/text.h"
 #include "masks/graph/order.h"
 #include <stdlib.h>
 #include <string.h>
@@ -25,28 +26,67 @@ uint32_t *order_invert(const uint32_t *order, uint32_t n)
     return position;
 }
 
-static struct pattern *permute(const struct pattern *p, void *context, struct error *e)
+struct permutation {
+    const char *source;
+    const uint32_t *order;
+    uint32_t *position;      /* the inverse of `order` */
+    uint64_t *bits;          /* of a row */
+    double held;             /* bytes of the mask and of the results so far */
+    const struct pattern *p; /* before */
+};
+
+/* Row i after the permutation. */
+static void permute_row(const struct permutation *x, uint32_t i)
 {
-    const uint32_t *order = context;
-    size_t words = ((size_t)p->n + 63) / 64;
-    uint32_t *position = order_invert(order, p->n);
-    uint64_t *bits = memory_new(words, sizeof *bits);
-    struct pattern *ret = pattern_new(p->n);
+    const struct pattern *p = x->p;
+    memset(x->bits, 0, ((size_t)p->n + 63) / 64 * sizeof *x->bits);
+    for (uint64_t r = p->row[x->order[i]]; r < p->row[x->order[i] + 1]; r++)
+        for (uint32_t j = p->run[r].begin; j < p->run[r].end; j++)
+            x->bits[x->position[j] / 64] |= UINT64_C(1) << (x->position[j] % 64);
+}
+
+static uint64_t count_runs(void *context, uint32_t i)
+{
+    const struct permutation *x = context;
+    permute_row(x, i);
+    return pattern_count_runs(x->bits, x->p->n);
+}
+
+static struct pattern *permute_rows(const struct permutation *x,
+                                    const struct pattern_rows *rows, struct error *e)
+{
+    if (pattern_check_rows(rows, e))
+        return NULL;
+    struct pattern *ret = pattern_new(rows->n);
     bool fits = true;
-    for (uint32_t i = 0; i < p->n && fits; i++) {
-        memset(bits, 0, words * sizeof *bits);
-        for (uint64_t r = p->row[order[i]]; r < p->row[order[i] + 1]; r++)
-            for (uint32_t j = p->run[r].begin; j < p->run[r].end; j++)
-                bits[position[j] / 64] |= UINT64_C(1) << (position[j] % 64);
-        fits = pattern_add_bits(ret, i, bits);
+    for (uint32_t i = 0; i < rows->n && fits; i++) {
+        permute_row(x, i);
+        fits = pattern_add_bits(ret, i, x->bits);
     }
-    free(position);
-    free(bits);
     if (fits)
         return pattern_finish(ret);
     pattern_destroy(ret);
-    error_set(e, ERROR_INPUT, "in this order the mask has more than 2^31 runs of active keys");
+    pattern_refuse_rows(rows, (double)PATTERN_MAX_RUNS, e);
     return NULL;
+}
+
+static struct pattern *permute(const struct pattern *p, void *context, struct error *e)
+{
+    struct permutation *x = context;
+    struct text what = {0};
+    text_add(&what, "%s: in this order the mask has", x->source);
+    const struct pattern_rows rows = {
+        .n = p->n,
+        .count = count_runs,
+        .context = x,
+        .held = x->held,
+        .what = text_get(&what),
+        .remedy = "an order in which neighbours are close together is needed (maskc order)"};
+    x->p = p;
+    struct pattern *ret = permute_rows(x, &rows, e);
+    text_finish(&what);
+    x->held += ret ? pattern_bytes(ret) : 0;
+    return ret;
 }
 
 struct mask *mask_permute(const struct mask *m, const uint32_t *order, struct error *e)
@@ -55,7 +95,15 @@ struct mask *mask_permute(const struct mask *m, const uint32_t *order, struct er
         error_set(e, ERROR_INPUT, "%s: an order is for as many keys as queries", m->source);
         return NULL;
     }
-    return mask_map(m, permute, (void *)order, e); /* permute() only reads it */
+    struct permutation x = {.source = m->source,
+                            .order = order,
+                            .position = order_invert(order, m->n),
+                            .bits = memory_new(((size_t)m->n + 63) / 64, sizeof *x.bits),
+                            .held = mask_bytes(m)};
+    struct mask *ret = mask_map(m, permute, &x, e);
+    free(x.position);
+    free(x.bits);
+    return ret;
 }
 
 /* --- the graph of a mask --------------------------------------------------------------------- */

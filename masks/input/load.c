@@ -158,35 +158,54 @@ static void replace(struct mask **m, struct mask *next)
     *m = next;
 }
 
-static struct mask *reorder(const struct mask *m, const char *path, struct error *e)
+static struct mask *reorder(const struct mask *m, const struct mask_request *r, struct error *e)
 {
-    uint32_t *order;
-    if (order_read(path, m->n, &order, e))
+    uint32_t *order = NULL;
+    if (r->order && order_read(r->order, m->n, &order, e))
         return NULL;
-    struct mask *ret = mask_permute(m, order, e);
+    if (!order && (r->n_tokens != m->n || !order_is_permutation(r->tokens, m->n))) {
+        error_set(e, ERROR_INPUT, "order: a permutation of the mask's %u tokens is expected",
+                  m->n);
+        return NULL;
+    }
+    struct mask *ret = mask_permute(m, order ? order : r->tokens, e);
     free(order);
     return ret;
+}
+
+static struct mask *take_layer(const struct mask *m, const struct mask_request *r,
+                               struct error *e)
+{
+    if (r->layer < m->layers)
+        return mask_layer(m, (uint32_t)r->layer, e);
+    error_set(e, ERROR_INPUT, "%s: --layer %lld is out of range, 0..%u is expected", r->name,
+              (long long)r->layer, m->layers - 1);
+    return NULL;
+}
+
+struct mask *mask_shape(struct mask *m, const struct mask_request *r, struct error *e)
+{
+    const bool crops = m && r->n && r->n != m->n, ordered = r->order || r->tokens;
+    /* The same mask either way. In a good order the steps give fewer runs. */
+    const bool early = ordered && r->has_hops && !crops;
+    if (m && r->layer >= 0)
+        replace(&m, take_layer(m, r, e));
+    if (m && early)
+        replace(&m, reorder(m, r, e));
+    if (m && r->has_hops)
+        replace(&m, mask_hops(m, r->hops, e));
+    if (m && crops)
+        replace(&m, mask_crop(m, r->n, e));
+    if (m && ordered && !early)
+        replace(&m, reorder(m, r, e));
+    if (m && r->heads && r->heads != m->heads)
+        replace(&m, mask_repeat_heads(m, r->heads, e));
+    return m;
 }
 
 struct mask *mask_load(const struct mask_request *r, mask_mkb_reader read_mkb, struct error *e)
 {
     if (check_options(r, find_suffix(r->name), e) < 0)
         return NULL;
-    struct mask *m = read_named(r, read_mkb, e);
-    if (m && r->has_hops)
-        replace(&m, mask_hops(m, r->hops, e));
-    if (m && r->n && r->n != m->n)
-        replace(&m, mask_crop(m, r->n, e));
-    if (m && r->layer >= 0 && r->layer >= m->layers) {
-        error_set(e, ERROR_INPUT, "%s: --layer %lld is out of range, 0..%u is expected",
-                  r->name, (long long)r->layer, m->layers - 1);
-        replace(&m, NULL);
-    }
-    if (m && r->layer >= 0)
-        replace(&m, mask_layer(m, (uint32_t)r->layer, e));
-    if (m && r->order)
-        replace(&m, reorder(m, r->order, e));
-    if (m && r->heads && r->heads != m->heads)
-        replace(&m, mask_repeat_heads(m, r->heads, e));
-    return m;
+    return mask_shape(read_named(r, read_mkb, e), r, e);
 }

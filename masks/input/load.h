@@ -11,3 +11,7 @@
 typedef struct mask *(*mask_mkb_reader)(const char *path, struct error *e);
 struct mask *mask_load(const struct mask_request *request, mask_mkb_reader read_mkb,
                        struct error *e);
+
+/* The same from a mask in memory, which is taken over: one layer, hops, length, order and heads of the request. Null with
+   *e set, or as it was given. */
+struct mask *mask_shape(struct mask *m, const struct mask_request *request, struct error *e);

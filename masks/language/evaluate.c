@@ -3,9 +3,7 @@
    for. Of the operands of '&' the one that was cheaper so far goes first and narrows the clip of
    the others; that decides cost alone, never the result. */
 #include "masks/language/evaluate.h"
-#include "masks/base/memory.h"
 #include "masks/language/primitive.h"
-#include <unistd.h>
 
 static void evaluate(struct node *node, uint32_t i, struct clip clip);
 
@@ -84,70 +82,47 @@ static void evaluate(struct node *node, uint32_t i, struct clip clip)
         node->cost += node->child[k]->out.count;
 }
 
-enum { SAMPLED_ROWS = 61, RUN_COPIES = 3 }; /* a mask, its transpose, and space to grow */
+struct rows {
+    struct node *root;
+    uint32_t n;
+};
 
-static double estimate_runs(struct node *root, uint32_t n)
+static uint64_t count_runs(void *context, uint32_t i)
 {
-    double sum = 0;
-    for (uint64_t k = 0; k < SAMPLED_ROWS; k++) {
-        evaluate(root, (uint32_t)(k * UINT64_C(2654435761) % n), (struct clip){0, n});
-        sum += (double)root->out.count;
-    }
-    return sum / SAMPLED_ROWS * n;
+    struct rows *x = context;
+    evaluate(x->root, i, (struct clip){0, x->n});
+    return x->root->out.count;
 }
 
-static struct pattern *refuse(const struct node *root, const struct script *s, double estimate,
-                              struct error *e)
+static struct pattern *refuse(const struct node *root, const struct script *s,
+                              const struct error *inner, struct error *e)
 {
-    script_error(
-        s, root->at, e,
-        "the mask has about %.2g runs of active keys, at most 2^31 (2.1e+09) are held; "
-        "a smaller -n is needed",
-        estimate);
-    return NULL;
-}
-
-static double run_bytes(double runs)
-{
-    return runs * RUN_COPIES * sizeof(struct run);
-}
-
-/* Bytes; 0 where the system does not say. */
-static double physical_memory(void)
-{
-    double pages = (double)sysconf(_SC_PHYS_PAGES), bytes = (double)sysconf(_SC_PAGESIZE);
-    return pages > 0 && bytes > 0 ? pages * bytes : 0;
-}
-
-static struct pattern *refuse_memory(const struct node *root, const struct script *s,
-                                     double estimate, double memory, struct error *e)
-{
-    script_error(s, root->at, e,
-                 "the mask has about %.2g runs of active keys, which need about %.1f GB; this "
-                 "machine has %.1f GB; a smaller -n is needed",
-                 estimate, run_bytes(estimate) / 1e9, memory / 1e9);
+    script_error(s, root->at, e, "%s", inner->text);
     if (e)
-        e->kind = ERROR_UNAVAILABLE;
+        e->kind = inner->kind;
     return NULL;
 }
 
 struct pattern *node_evaluate(struct node *root, uint32_t n, const struct script *s,
                               struct error *e)
 {
-    double most = (double)n * ((n + 1) / 2), memory = physical_memory(); /* every other key */
-    bool many = most > (double)PATTERN_MAX_RUNS, large = memory > 0 && run_bytes(most) > memory;
-    double estimate = many || large ? estimate_runs(root, n) : 0;
-    if (estimate > (double)PATTERN_MAX_RUNS)
-        return refuse(root, s, estimate, e);
-    if (large && run_bytes(estimate) > memory)
-        return refuse_memory(root, s, estimate, memory, e);
+    struct rows x = {root, n};
+    struct error inner;
+    const struct pattern_rows rows = {.n = n,
+                                      .count = count_runs,
+                                      .context = &x,
+                                      .what = "the mask has",
+                                      .remedy = "a smaller -n is needed"};
+    if (pattern_check_rows(&rows, &inner))
+        return refuse(root, s, &inner, e);
     struct pattern *p = pattern_new(n);
     for (uint32_t i = 0; i < n; i++) {
         evaluate(root, i, (struct clip){0, n});
         for (size_t k = 0; k < root->out.count; k++) {
             if (!pattern_add(p, i, root->out.run[k].begin, root->out.run[k].end)) {
                 pattern_destroy(p);
-                return refuse(root, s, (double)PATTERN_MAX_RUNS, e);
+                pattern_refuse_rows(&rows, (double)PATTERN_MAX_RUNS, &inner);
+                return refuse(root, s, &inner, e);
             }
         }
         pattern_row(p, i);

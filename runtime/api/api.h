@@ -3,6 +3,7 @@
 #pragma once
 #include "gen/key_shape.h"
 #include "masks/base/error.h"
+#include "masks/request.h"
 #include "runtime/maskc.h"
 
 /* Bytes of the public structs in their first version: what struct_size 0 stands for. */
@@ -27,6 +28,8 @@ void api_give(const struct api_struct *s, const void *from, void *ret);
 int api_take_options(const struct maskc_options *from, struct maskc_options *ret,
                      struct error *e);
 struct key_shape api_key_shape(const struct maskc_options *o);
+/* The options for the mask. */
+struct mask_request api_mask_request(const struct maskc_options *o, const char *name);
 /* Takes the mask, of the side that the key shape asks for; it may be null with *e set. */
 int api_compile_mask(struct mask *m, const struct maskc_options *o, struct maskc_bytes *ret,
                      struct error *e);

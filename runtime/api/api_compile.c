@@ -2,7 +2,6 @@
 /* The functions of maskc.h that libmaskc alone has: mask and options to a kernel file in memory. */
 #include "masks/base/file.h"
 #include "masks/base/memory.h"
-#include "masks/graph/order.h"
 #include "masks/input/load.h"
 #include "runtime/api/api.h"
 #include "runtime/compile/compile.h"
@@ -35,7 +34,7 @@ static int check_enums(const struct maskc_options *o, struct error *e)
     return 0;
 }
 
-/* Refuses fields that would have no effect. */
+/* Refuses fields that would have no effect, or exclude each other. */
 static int check_options(const struct maskc_options *o, struct error *e)
 {
     if (check_enums(o, e) < 0)
@@ -53,6 +52,9 @@ static int check_options(const struct maskc_options *o, struct error *e)
     if (o->order_length && !o->order)
         return error_set(e, ERROR_INPUT, "options: order_length is %u, but order is null",
                          o->order_length);
+    if (o->order && o->kv_length)
+        return error_set(e, ERROR_INPUT,
+                         "order: for as many keys as queries, without kv_length");
     return 0;
 }
 
@@ -119,21 +121,19 @@ static int compile(const struct mask *m, const struct kernel_request *request,
     return result;
 }
 
-/* Puts the mask into the order of the options. */
-static int reorder(const struct maskc_options *o, struct mask **m, struct error *e)
+struct mask_request api_mask_request(const struct maskc_options *o, const char *name)
 {
-    if (!o->order)
-        return 0;
-    if (o->kv_length)
-        return error_set(e, ERROR_INPUT,
-                         "order: for as many keys as queries, without kv_length");
-    if (o->order_length != (*m)->n || !order_is_permutation(o->order, (*m)->n))
-        return error_set(e, ERROR_INPUT,
-                         "order: a permutation of the mask's %u tokens is expected", (*m)->n);
-    struct mask *next = mask_permute(*m, o->order, e);
-    mask_destroy(*m);
-    *m = next;
-    return next ? 0 : -1;
+    const struct key_shape shape = api_key_shape(o);
+    return (struct mask_request){
+        MASK_REQUEST_DEFAULTS,
+        .name = name,
+        .n = key_shape_side(&shape, o->length),
+        .heads = o->heads,
+        .has_hops = o->has_hops != 0,
+        .hops = o->hops,
+        .tokens = o->order,
+        .n_tokens = o->order_length,
+    };
 }
 
 int api_compile_mask(struct mask *m, const struct maskc_options *o, struct maskc_bytes *ret,
@@ -141,7 +141,7 @@ int api_compile_mask(struct mask *m, const struct maskc_options *o, struct maskc
 {
     const struct key_shape shape = api_key_shape(o);
     struct kernel_request request = request_of(o);
-    int result = m ? reorder(o, &m, e) : -1;
+    int result = m ? 0 : -1;
     if (result == 0)
         result = key_shape_apply(&shape, o->length, &m, &request, e);
     if (result == 0)
@@ -153,15 +153,7 @@ int api_compile_mask(struct mask *m, const struct maskc_options *o, struct maskc
 static int compile_named(const char *name, const struct maskc_options *o,
                          struct maskc_bytes *ret, struct error *e)
 {
-    const struct key_shape shape = api_key_shape(o);
-    struct mask_request request = {
-        MASK_REQUEST_DEFAULTS,
-        .name = name,
-        .n = key_shape_side(&shape, o->length),
-        .heads = o->heads,
-        .has_hops = o->has_hops != 0,
-        .hops = o->hops,
-    };
+    const struct mask_request request = api_mask_request(o, name);
     if (!name)
         return error_set(e, ERROR_INPUT, "no mask given");
     return api_compile_mask(mask_load(&request, artifact_read_mask, e), o, ret, e);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Masks that callers have in memory: an array of bytes, or runs of active keys. */
 #include "masks/base/memory.h"
-#include "masks/graph/graph.h"
+#include "masks/input/load.h"
 #include "masks/mask.h"
 #include "runtime/api/api.h"
 #include <stdlib.h>
@@ -36,34 +36,12 @@ static struct mask *mask_from_dense(const struct dense *d, struct error *e)
     return m;
 }
 
-/* `hops` takes steps, `length` crops and `heads` repeats, as for a mask in a file. */
-static struct mask *shape_mask(struct mask *m, const struct maskc_options *o, struct error *e)
-{
-    struct mask *next = m;
-    const struct key_shape shape = api_key_shape(o);
-    const uint32_t side = key_shape_side(&shape, o->length);
-    if (m && o->has_hops) {
-        next = mask_hops(m, o->hops, e);
-        mask_destroy(m);
-        m = next;
-    }
-    if (m && side && side != m->n) {
-        next = mask_crop(m, side, e);
-        mask_destroy(m);
-        m = next;
-    }
-    if (m && o->heads && o->heads != m->heads) {
-        next = mask_repeat_heads(m, o->heads, e);
-        mask_destroy(m);
-    }
-    return next;
-}
-
 /* Takes the mask, which may be null with *e set. */
 static int compile_own(struct mask *m, const struct maskc_options *o, struct maskc_bytes *ret,
                        struct error *e)
 {
-    return api_compile_mask(shape_mask(m, o, e), o, ret, e);
+    const struct mask_request request = api_mask_request(o, m ? m->source : "");
+    return api_compile_mask(mask_shape(m, &request, e), o, ret, e);
 }
 
 int maskc_compile_dense(const uint8_t *bits, uint32_t layers, uint32_t heads, uint32_t n,

@@ -207,38 +207,92 @@ static void long_masks_stay_structured(void **unused)
         "held; a smaller -n is needed");
 }
 
-/* stride(2) has n * n / 2 runs. The lengths are chosen by this machine's memory; where that holds
-   more than 2^31 runs, their number is what binds. */
+static double physical_memory(void)
+{
+    return (double)sysconf(_SC_PHYS_PAGES) * (double)sysconf(_SC_PAGESIZE);
+}
+
+/* Runs that a mask of this machine may have; where its memory holds more than 2^31, their number is what binds. */
+static double most_runs(void)
+{
+    double most = physical_memory() / (3 * sizeof(struct run));
+    return most < (double)PATTERN_MAX_RUNS ? most : (double)PATTERN_MAX_RUNS;
+}
+
+/* The mask has about n * n / 2 runs, and the message begins with `what`, ends with `remedy`. */
+static void refuse_runs(struct mask_request r, const char *what, const char *remedy)
+{
+    struct error e = {0};
+    double runs = (double)r.n * r.n / 2, memory = physical_memory(), found = 0, need = 0,
+           has = 0;
+    bool holds_all = most_runs() == (double)PATTERN_MAX_RUNS;
+    r.layer = -1;
+    assert_null(mask_load(&r, NULL, &e));
+    assert_int_equal(e.kind, holds_all ? ERROR_INPUT : ERROR_UNAVAILABLE);
+    if (strncmp(e.text, what, strlen(what)) || !strstr(e.text, remedy))
+        fail_msg("'%s' instead of '%s..%s'", e.text, what, remedy);
+    const char *numbers = e.text + strlen(what);
+    if (holds_all) {
+        assert_int_equal(
+            sscanf(numbers, " about %lf runs of active keys, at most 2^31", &found), 1);
+    } else {
+        assert_int_equal(sscanf(numbers,
+                                " about %lf runs of active keys, which need about %lf GB; this "
+                                "machine has %lf GB",
+                                &found, &need, &has),
+                         3);
+        assert_true(fabs(need * 1e9 / (runs * 3 * sizeof(struct run)) - 1) < 0.02);
+        assert_true(fabs(has * 1e9 / memory - 1) < 0.05);
+    }
+    assert_true(fabs(found / runs - 1) < 0.06);
+}
+
+/* An even length at which n * n / 2 runs are just too many. */
+static uint32_t long_length(void)
+{
+    return (uint32_t)(1.05 * sqrt(2 * most_runs())) / 2 * 2;
+}
+
 static void masks_that_fill_the_memory_are_refused(void **unused)
 {
     (void)unused;
-    double memory = (double)sysconf(_SC_PHYS_PAGES) * (double)sysconf(_SC_PAGESIZE);
-    double most = memory / (3 * sizeof(struct run)); /* runs */
-    bool holds_all = most > (double)PATTERN_MAX_RUNS;
-    uint32_t n =
-        (uint32_t)(1.05 * sqrt(2 * (holds_all ? (double)PATTERN_MAX_RUNS : most))) / 2 * 2;
-    struct error e = {0};
-    struct mask_request r = {.name = "stride(2)", .n = n, MASK_REQUEST_DEFAULTS};
-    struct text line = {0};
-    double runs = (double)n * n / 2;
-    assert_null(mask_load(&r, NULL, &e));
-    if (holds_all) {
-        assert_int_equal(e.kind, ERROR_INPUT);
-        text_add(&line, "about %.2g runs of active keys, at most 2^31", runs);
-    } else {
-        assert_int_equal(e.kind, ERROR_UNAVAILABLE);
-        text_add(&line,
-                 "about %.2g runs of active keys, which need about %.1f GB; this machine has "
-                 "%.1f GB",
-                 runs, runs * 3 * sizeof(struct run) / 1e9, memory / 1e9);
-    }
-    assert_true(!strncmp(e.text, "MASK:1:1: the mask has about ", 29));
-    assert_non_null(strstr(e.text, text_get(&line))); /* n is even: every row has n / 2 runs */
-    text_finish(&line);
+    uint32_t n = long_length();
+    refuse_runs((struct mask_request){.name = "stride(2)", .n = n}, "MASK:1:1: the mask has",
+                "; a smaller -n is needed"); /* n is even: every row has n / 2 runs */
     /* As long, but with few runs. */
     struct mask *m = load_text("causal", n);
     assert_int_equal(m->pattern[0]->n_runs, n);
     mask_destroy(m);
+}
+
+/* Each token sees the next n / 2 of a ring: one or two runs, but n / 2 where the halves of the ring are interleaved. */
+static void hops_and_orders_that_fill_the_memory_are_refused(void **unused)
+{
+    (void)unused;
+    uint32_t n = long_length(), *order = memory_new(n, sizeof *order);
+    struct text ring = {0}, half = {0}, hops = {0}, what = {0};
+    for (uint32_t p = 0; p < n; p++)
+        order[p] = p / 2 + p % 2 * (n / 2);
+    text_add(&ring, "diagonal(1, %d)", 1 - (int)n);
+    text_add(&half, "diagonal(0..%u, %d..-%u)", n / 2 - 1, 1 - (int)n, n / 2 + 1);
+    text_add(&hops, "%s: --hops %u gives", text_get(&ring), n / 2 - 1);
+    struct mask_request r = {.name = text_get(&half), .n = n, .tokens = order, .n_tokens = n};
+    text_add(&what, "%s: in this order the mask has", text_get(&half));
+    refuse_runs(r, text_get(&what),
+                "; an order in which neighbours are close together is needed");
+    r.name = text_get(&ring);
+    r.has_hops = true;
+    r.hops = n / 2 - 1;
+    refuse_runs(r, text_get(&hops), "; fewer hops are needed, or an order");
+    r.hops = 1;
+    struct mask *m = load(r);
+    assert_true(m->pattern[0]->active == 2 * (uint64_t)n);
+    mask_destroy(m);
+    free(order);
+    text_finish(&ring);
+    text_finish(&half);
+    text_finish(&hops);
+    text_finish(&what);
 }
 
 int main(void)
@@ -248,6 +302,7 @@ int main(void)
         cmocka_unit_test(random_expressions_are_set_algebra),
         cmocka_unit_test(long_masks_stay_structured),
         cmocka_unit_test(masks_that_fill_the_memory_are_refused),
+        cmocka_unit_test(hops_and_orders_that_fill_the_memory_are_refused),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -6,7 +6,6 @@
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 struct problem problem_of(const struct maskc_kernel *k)
 {
@@ -91,8 +90,8 @@ int problem_fits(const struct problem *p, struct error *e)
     const double rows = p->length > problem_keys(p) ? p->length : problem_keys(p);
     double needed = element_bytes * p->batch * rows * p->mask->heads * p->head_dim +
                     bias_bytes * (double)problem_bias_elements(p);
-    double present = (double)sysconf(_SC_PHYS_PAGES) * (double)sysconf(_SC_PAGESIZE);
-    if (needed <= present)
+    double present = memory_physical();
+    if (present == 0 || needed <= present)
         return 0;
     return error_set(e, ERROR_UNAVAILABLE,
                      "%u sequences of length %u with %u heads of dim %u need about %.3g GB, "

@@ -142,10 +142,10 @@ static int write_npy(struct embed *m, struct error *e)
 
 static int check_size(const struct embed *m, struct error *e)
 {
-    uint64_t all = (uint64_t)sysconf(_SC_PHYS_PAGES) * (uint64_t)sysconf(_SC_PAGESIZE);
+    double all = memory_physical();
     unsigned __int128 bytes =
         (unsigned __int128)m->s.batches.texts * m->longest * m->size * sizeof(float);
-    if (bytes > all / 2)
+    if (all > 0 && (double)bytes > all / 2)
         return error_set(e, ERROR_INPUT,
                          "%u lines give %.1f GB, more than half of the memory: "
                          "split the input",
