@@ -77,3 +77,5 @@ void artifact_destroy(struct artifact *a);
 
 /* The mask of a kernel file, in the order of tokens: the reader that mask_load wants. */
 struct mask *artifact_read_mask(const char *path, struct error *e);
+/* The same; *ret_ordered: the kernel has another order. */
+struct mask *artifact_read_tokens(const char *path, bool *ret_ordered, struct error *e);

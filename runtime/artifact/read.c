@@ -267,7 +267,7 @@ static struct mask *take_tokens(struct artifact *a, struct error *e)
     return m;
 }
 
-struct mask *artifact_read_mask(const char *path, struct error *e)
+struct mask *artifact_read_tokens(const char *path, bool *ret_ordered, struct error *e)
 {
     struct file file;
     struct artifact *a;
@@ -275,9 +275,16 @@ struct mask *artifact_read_mask(const char *path, struct error *e)
     if (file_open(path, &file, e) < 0)
         return NULL;
     if (artifact_read(file.bytes, file.size, path, &a, e) == 0) {
+        *ret_ordered = a->order != NULL;
         m = take_tokens(a, e);
         artifact_destroy(a);
     }
     file_close(&file);
     return m;
+}
+
+struct mask *artifact_read_mask(const char *path, struct error *e)
+{
+    bool ordered;
+    return artifact_read_tokens(path, &ordered, e);
 }

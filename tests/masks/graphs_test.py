@@ -4,6 +4,8 @@
 order, and is attention with a kernel of `compile --order` that of the mask in the order of tokens, forward and every gradient?"""
 import json
 import pathlib
+import re
+import subprocess
 import sys
 import tempfile
 import unittest
@@ -104,6 +106,13 @@ class OrderTest(Case):
         self.assertIs(json.loads(run("info", str(self.path / "plain.mkb"), "--json"))["order"], True)
         self.assertIsNone(maskc.compile("window(3)", n=40, head_dim=16).order)
         self.assertIn("hold", run("verify", str(self.path / "plain.mkb")))
+
+    def test_the_order_of_a_kernel_file_is_not_taken_over(self):
+        for options, noted in ((["--order", str(self.path / "order.npy")], False), ([], True)):
+            done = subprocess.run([maskc._library.program_path(), "plan", str(self.path / "plain.mkb"), *options], capture_output=True, text=True,
+                                  check=True)
+            self.assertEqual(re.findall("order of this kernel is not taken over.*--order", done.stderr) != [], noted)
+            self.assertEqual(done.stderr.count("\n"), noted)
 
     def reference(self, q, k, v, x=0):
         s = numpy.where(self.mask, q.astype(float) @ k.astype(float).swapaxes(-1, -2) / 4 + x, -numpy.inf)

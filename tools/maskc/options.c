@@ -6,6 +6,7 @@
 #include "runtime/artifact/artifact.h"
 #include "tools/maskc/command.h"
 #include <stddef.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -184,16 +185,35 @@ uint32_t options_heads(const struct options *o, uint32_t default_heads)
     return o->model_heads ? o->model_heads : default_heads;
 }
 
-struct mask *options_mask(const struct options *o, const char *name, uint32_t n,
-                          uint32_t default_heads, struct error *e)
+static struct mask *load(const struct options *o, const char *name, uint32_t n,
+                         uint32_t default_heads, mask_mkb_reader reader, struct error *e)
 {
     const struct mask_request request = options_mask_request(o, name, n);
-    struct mask *m = mask_load(&request, artifact_read_mask, e);
+    struct mask *m = mask_load(&request, reader, e);
     if (!m || m->heads != 1 || o->heads || default_heads < 2)
         return m;
     struct mask *repeated = mask_repeat_heads(m, options_heads(o, default_heads), e);
     mask_destroy(m);
     return repeated;
+}
+
+struct mask *options_mask(const struct options *o, const char *name, uint32_t n,
+                          uint32_t default_heads, struct error *e)
+{
+    return load(o, name, n, default_heads, artifact_read_mask, e);
+}
+
+/* For kernels without --order: a note where the one in the file has an order. */
+static struct mask *read_without_order(const char *path, struct error *e)
+{
+    bool ordered;
+    struct mask *m = artifact_read_tokens(path, &ordered, e);
+    if (m && ordered)
+        fprintf(stderr,
+                "maskc: %s: the mask is in the order of tokens; the order of this kernel is "
+                "not taken over, compile and plan accept one as --order ORDER.npy\n",
+                path);
+    return m;
 }
 
 static int read_key_shape(const struct options *o, struct key_shape *ret, struct error *e)
@@ -216,7 +236,8 @@ struct mask *options_kernel_mask(const struct options *o, const char *name, uint
     struct key_shape shape;
     if (read_key_shape(o, &shape, e))
         return NULL;
-    struct mask *m = options_mask(o, name, key_shape_side(&shape, n), default_heads, e);
+    struct mask *m = load(o, name, key_shape_side(&shape, n), default_heads,
+                          o->order ? artifact_read_mask : read_without_order, e);
     return m && key_shape_apply(&shape, n, &m, request, e) ? NULL : m;
 }
 
