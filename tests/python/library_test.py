@@ -166,6 +166,7 @@ class ArraysTest(Case):
         self.assertTrue(numpy.array_equal(self.kernel.mask[0], self.bits))
         self.assertTrue(maskc.show(self.kernel)._repr_png_().startswith(b"\x89PNG"))
         self.assertTrue(repr(maskc.show(self.bits)).startswith("mask: "))
+        self.assertIn(": 33 x 33, 3 heads", repr(maskc.show(self.kernel)))
         self.refused("mask: n=100 is larger", maskc.show, self.bits, n=100)
 
     def test_orders_and_hops(self):
@@ -226,6 +227,38 @@ class RunsTest(Case):
         self.assertTrue((maskc.compile(made, head_dim=16).mask == self.bits).all())
         self.assertTrue((maskc.compile(made, n=20, head_dim=16).mask == self.bits[..., :20, :20]).all())
         self.assertTrue((numpy.asarray(from_blocks(self.bits, 4)) == self.bits.repeat(4, -1).repeat(4, -2)).all())
+
+    def test_long_runs_have_a_plan_and_a_structure(self):
+        """Of one head as its entries, unless an array is shorter; of several heads as an array, up to a limit."""
+        import numpy
+        from maskc.runs import Runs, from_array
+        n = 1 << 18
+        own = numpy.arange(n)
+        diagonal = Runs((1, 1, n, n), numpy.arange(n + 1), numpy.stack((own, own + 1), 1))
+        self.assertIn(f"length {n}", maskc.plan(diagonal))
+        shown = maskc.show(diagonal)
+        self.assertIn(f"{n} of {n * n} entries", repr(shown))
+        self.assertIsNone(shown._repr_png_())
+        self.refused("maskc show -o", shown.save, "/dev/null")
+        two = Runs((1, 2, n, n), numpy.arange(2 * n + 1), numpy.tile(diagonal.runs, (2, 1)))
+        self.refused("too large", maskc.plan, two)
+        self.refused("outside", maskc.plan, Runs((1, 1, 2, 2), [0, 1, 2], [[0, 3], [0, 1]]))
+        sparse = numpy.eye(33, dtype=bool)[None, None]
+        sparse[0, 0, 3, 3:9] = sparse[0, 0, 5] = False
+        sparse[0, 0, 8, 7:20] = True
+        for bits in self.bits, self.bits[:1, :1], sparse:
+            with tempfile.TemporaryDirectory() as folder:
+                path = from_array(bits).save(folder)
+                self.assertEqual(path.endswith(".npz"), bits is sparse)
+                self.assertTrue((maskc.kernel.read_mask(path).reshape(bits.shape) == bits).all())
+
+    def test_pictures_are_made_on_demand(self):
+        self.assertIn("window 3", repr(maskc.show("window(3)", n=131072)))
+        shown = maskc.show("window(3)", n=1000, heads=3)
+        self.assertIsNone(shown.png)
+        with tempfile.TemporaryDirectory() as folder:
+            shown.save(os.path.join(folder, "x.png"))
+            self.assertGreater(os.path.getsize(os.path.join(folder, "x.png")), 500)
 
     def test_a_long_array_becomes_runs(self):
         import numpy

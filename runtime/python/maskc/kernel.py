@@ -232,14 +232,19 @@ def load(path: "str | os.PathLike", device: str | None = None) -> Kernel:
         raise Error(e.code, f"{path}: {e.text.removeprefix('kernel in memory: ')}") from None
 
 
-def as_argument(mask, n, heads, folder):
-    """A mask as the program takes it."""
-    text, bits = mask_argument(mask, n, heads)
+def write_argument(made, folder):
+    """What mask_argument() made, or (None, a Kernel), as the program takes it: text, or a file in the folder."""
+    text, bits = made
     if text is not None:
         return text
-    import numpy
-    path = os.path.join(folder, "mask.npy")
-    numpy.save(path, numpy.asarray(bits).astype(bool))
+    if isinstance(bits, Runs):
+        return bits.save(folder)
+    path = os.path.join(folder, "mask.mkb" if isinstance(bits, Kernel) else "mask.npy")
+    if isinstance(bits, Kernel):
+        bits.save(path)
+    else:
+        import numpy
+        numpy.save(path, bits.view(bool))
     return path
 
 
@@ -281,5 +286,6 @@ def plan(mask, n: int | None = None, heads: int | None = None, *, head_dim: int 
     words += [] if hops is None else ["--hops", str(count_of("hops", hops, least=0))]
     with tempfile.TemporaryDirectory(prefix="maskc-") as folder:
         words += order_words(order, folder)
-        out = run_for_mask(as_argument(mask, n, heads, folder), folder, "plan", *words, *(["--json"] if json_ else []))
+        argument = write_argument(mask_argument(mask, n, heads), folder)
+        out = run_for_mask(argument, folder, "plan", *words, *(["--json"] if json_ else []))
     return json.loads(out) if json_ else out

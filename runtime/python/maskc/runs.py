@@ -1,9 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
 """Runs: a mask as the runs of keys that each query sees, for lengths at which n x n bytes are too many."""
+import os
+
 from ._library import Error
 from .arguments import count_of
 
 PIECE = 1 << 16  # entries that are looked at together: they and what is made of them stay in the cache
+MOST_PART = 1 << 22  # entries of an array that are made together
+MOST_FILE = 1 << 33  # bytes of a file for the program
 MOST_ARRAY = 4096  # tokens; up to here from_flex() gives an array
 
 
@@ -47,15 +51,51 @@ class Runs:
     def ndim(self):
         return 4
 
+    def part(self, begin, end):
+        """Rows begin .. end - 1 of all layers, heads and queries: bool [end - begin, n]."""
+        import numpy
+        at = self.rows[begin:end + 1].astype(numpy.int64)
+        edges, runs = numpy.zeros((end - begin, self.shape[3] + 1), numpy.int8), self.runs[at[0]:at[-1]]  # runs of a row may touch: then an edge is none
+        row = numpy.repeat(numpy.arange(end - begin), numpy.diff(at))
+        numpy.add.at(edges, (row, runs[:, 0]), 1)
+        numpy.add.at(edges, (row, runs[:, 1]), -1)
+        return numpy.cumsum(edges[:, :-1], 1, numpy.int8).astype(bool)
+
+    def fill(self, bits):
+        """bits: where the array of all rows goes."""
+        n = self.shape[3]
+        for begin in range(0, len(bits), -(-MOST_PART // n)):
+            end = min(begin - (-MOST_PART // n), len(bits))
+            bits[begin:end] = self.part(begin, end)
+
     def __array__(self, dtype=None, copy=None):
         import numpy
+        bits = numpy.empty((len(self.rows) - 1, self.shape[3]), bool)
+        self.fill(bits)
+        return bits.reshape(self.shape).astype(dtype or bool, copy=False)
+
+    def save(self, folder):
+        """Returns the path of a file in the folder that the program reads: the entries of one head as scipy.sparse.save_npz stores them, or
+        an array, whichever is shorter."""
+        import numpy
+        lengths = self.runs[:, 1] - self.runs[:, 0].astype(numpy.int64)
         layers, heads, n, _ = self.shape
-        edges = numpy.zeros((layers * heads * n, n + 1), numpy.int8)  # runs of a row may touch: then an edge is none
-        row = numpy.repeat(numpy.arange(len(edges)), numpy.diff(self.rows.astype(numpy.int64)))
-        numpy.add.at(edges, (row, self.runs[:, 0]), 1)
-        numpy.add.at(edges, (row, self.runs[:, 1]), -1)
-        bits = numpy.cumsum(edges[:, :n], 1, numpy.int8).astype(bool).reshape(self.shape)
-        return bits if dtype is None else bits.astype(dtype)
+        if lengths.size and (lengths.min() <= 0 or self.runs.min() < 0 or self.runs.max() > n):
+            raise Error(2, "runs: a run has no key, or is outside of the keys 0..n - 1")
+        dense, stored = layers * heads * n * n, 5 * int(lengths.sum()) + 8 * n
+        sparse = layers * heads == 1 and stored < dense
+        if (stored if sparse else dense) > MOST_FILE:
+            raise Error(2, f"mask: shape {list(self.shape)} is too large for plan() and show(), which accept {MOST_FILE} entries, or "
+                           f"{MOST_FILE // 5} active ones of one head; compile() accepts it, and Kernel.plan is its plan")
+        if not sparse:
+            path = os.path.join(folder, "mask.npy")
+            self.fill(numpy.lib.format.open_memmap(path, "w+", bool, self.shape).reshape(-1, n))
+            return path
+        path, ends = os.path.join(folder, "mask.npz"), numpy.concatenate(([0], numpy.cumsum(lengths)))
+        keys = numpy.arange(ends[-1], dtype=numpy.int64 if ends[-1] >> 31 else numpy.int32)
+        keys += numpy.repeat((self.runs[:, 0] - ends[:-1]).astype(keys.dtype), lengths)
+        numpy.savez(path, format=b"csr", shape=[n, n], indptr=ends[self.rows.astype(numpy.int64)], indices=keys, data=numpy.ones(len(keys), bool))
+        return path
 
 
 class Builder:
