@@ -190,8 +190,8 @@ def compile(mask, n: int | None = None, heads: int | None = None, head_dim: int 
     align: the smaller side stands at the mask's "start" or "end"; at the end query i stands at i + kv_length - n. machine,
     cache_dir: as in struct maskc_options. order: whole numbers [n], or the ORDER.npy of `maskc order`: position p of the kernel holds
     token order[p]; attention() still takes tensors in the order of tokens. hops: the mask is a graph, in which a query sees all
-    that this many steps or fewer reach, itself among them. device: where the kernel is loaded, as in Kernel(); by default the GPU that the
-    target names.
+    that this many steps or fewer reach, itself among them; n crops a stored graph afterwards, an expression is made at n first.
+    device: where the kernel is loaded, as in Kernel(); by default the GPU that the target names.
     """
     number, lam = transform_of(transform)
     options = library.Options(
@@ -233,7 +233,7 @@ def load(path: "str | os.PathLike", device: str | None = None) -> Kernel:
 
 
 def write_argument(made, folder):
-    """What mask_argument() made, or (None, a Kernel), as the program takes it: text, or a file in the folder."""
+    """A mask for the program: text, or a file in the folder. made: of mask_argument(), or (None, a Kernel)."""
     text, bits = made
     if text is not None:
         return text
