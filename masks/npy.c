@@ -117,10 +117,10 @@ static int read_descr(struct cursor *c, struct npy *ret)
     if (!read_string(c, d))
         return fail(c, "'descr' is no type name (structured types are not read)");
     if (d[0] == '>')
-        return error_set(c->e, ERROR_INPUT,
-                         "%s: big-endian data ('%s'); write it little-endian: "
-                         "numpy.save(FILE, a.astype('<%s'))",
-                         c->path, d, d + 1);
+        return error_set(
+            c->e, ERROR_INPUT,
+            "%s: big-endian data ('%s'); write it little-endian: %s.astype('<%s'))", c->path, d,
+            c->any ? "scipy.sparse.save_npz(FILE, matrix" : "numpy.save(FILE, a", d + 1);
     uint32_t bytes = 0;
     const struct type *t = find_type(d[0] == '<' || d[0] == '|' ? d + 1 : d, c->any, &bytes);
     if (!t || (bytes > 1 && d[0] != '<' && t->type != NPY_BYTES))

@@ -247,6 +247,8 @@ static int read_size(struct reader *r)
     npz_close(&a);
     if (result)
         return -1;
+    if (shape[0] > INT64_MAX || shape[1] > INT64_MAX)
+        return refuse(r, "shape has a number below 0 or above 2^63 - 1");
     if (shape[0] != shape[1])
         return error_set(r->e, ERROR_INPUT, "%s: %llu x %llu is not square, [n,n] is expected",
                          r->zip.path, (unsigned long long)shape[0],

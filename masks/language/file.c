@@ -28,10 +28,14 @@ int prepare_file(struct call *c, const struct prepare_context *x, struct error *
 {
     const struct argument *name = c->given[FILE_NAME];
     const char *suffix = strrchr(name->string, '.');
-    if (strchr(name->string, '/') || !suffix || strcmp(suffix, ".npy"))
+    if (strchr(name->string, '/'))
         return script_error(
             x->script, name->at, e,
             "file: the name of a .npy file beside this text is expected, no path");
+    if (!suffix || strcmp(suffix, ".npy"))
+        return script_error(x->script, name->at, e,
+                            "file: the name of a .npy file is expected; other files are a MASK "
+                            "only by themselves");
     struct text path = {0};
     text_add(&path, "%s%s", x->folder ? x->folder : "", name->string);
     struct error inner = {0};

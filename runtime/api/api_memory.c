@@ -6,6 +6,8 @@
 #include "runtime/api/api.h"
 #include <stdlib.h>
 
+static const char source_name[] = "mask in memory"; /* in messages and plans */
+
 /* An array in memory, as maskc_compile_dense has it. */
 struct dense {
     const uint8_t *bits;
@@ -31,7 +33,7 @@ static struct mask *mask_from_dense(const struct dense *d, struct error *e)
     struct pattern **given = memory_new(places, sizeof *given);
     for (size_t k = 0; k < places; k++)
         given[k] = pattern_from_bytes(d->bits + k * d->n * d->n, d->n, d->n);
-    struct mask *m = mask_new(d->layers, d->heads, given, "dense array");
+    struct mask *m = mask_new(d->layers, d->heads, given, source_name);
     free(given);
     return m;
 }
@@ -140,7 +142,7 @@ static struct mask *mask_from_runs(const struct runs *x, struct error *e)
     while (k < places && (given[k] = pattern_from_runs(x, k, e)))
         k++;
     if (k == places)
-        m = mask_new(x->layers, x->heads, given, "runs in memory");
+        m = mask_new(x->layers, x->heads, given, source_name);
     for (size_t i = 0; i < k && !m; i++)
         pattern_destroy(given[i]);
     free(given);

@@ -58,9 +58,14 @@ class SparseTest(Case):
 
     def test_wrong_input_is_one_line(self):
         self.refused("square", maskc.compile, scipy.sparse.eye(3, 4))
+        matrix = scipy.sparse.csr_array(numpy.eye(40, dtype=bool))
+        self.refused("mask in memory: n=50 is larger", maskc.compile, matrix, n=50)
+        self.refused("a sparse matrix is the mask of one head, ", maskc.compile, [matrix, matrix])
+        matrix.indices[7] = 77
+        self.refused("a sparse matrix that is not valid", maskc.compile, matrix)
         if has("torch"):
             import torch
-            self.refused("sparse", maskc.compile, torch.eye(4).to_sparse())
+            self.refused("mask: a sparse_coo tensor; a dense one is expected, as .to_dense() gives, or a matrix of scipy.sparse", maskc.compile, torch.eye(4).to_sparse())
         self.refused("lengths=", maskc.compile, numpy.ones((2, 1, 1, 4, 4), bool))
 
 

@@ -115,8 +115,8 @@ static const struct {
     {"file(3)", "1:6: file: a \"string\" is expected here"},
     {"file(\"../a.npy\")",
      "1:6: file: the name of a .npy file beside this text is expected, no path"},
-    {"file(\"a.txt\")",
-     "1:6: file: the name of a .npy file beside this text is expected, no path"},
+    {"file(\"a.npz\")", "1:6: file: the name of a .npy file is expected; other files are a "
+                        "MASK only by themselves"},
     {"file(\"no-such-file.npy\")", "1:6: file: no-such-file.npy: No such file or directory"},
     {"file(\"a", "1:6: the string does not end, '\"' is expected"},
     {"\xc3\xa9", "1:1: unexpected byte 0xc3, plain text is expected"},

@@ -109,6 +109,15 @@ static void headers_are_checked(void **unused)
     for (size_t k = 0; k < sizeof headers / sizeof *headers; k++)
         for (int version = 1; version <= 3; version++)
             check_header(version, k);
+    size_t size;
+    struct npy a;
+    struct error e = {0};
+    uint8_t *bytes =
+        make(1, "{'descr': '>f8', 'fortran_order': False, 'shape': (1,), }", 8, &size);
+    assert_int_equal(npy_parse_any(bytes, size, "m.npz: data", &a, &e), -1);
+    assert_string_equal(e.text, "m.npz: data: big-endian data ('>f8'); write it little-endian: "
+                                "scipy.sparse.save_npz(FILE, matrix.astype('<f8'))");
+    free(bytes);
 }
 
 static void files_cut_short_are_refused(void **unused)

@@ -56,6 +56,7 @@ struct fault {
 /* clang-format off */
 static const struct fault faults[] = {
     {"coo", "row", "col", "data", 3, 4, {0}, {0, 1}, {1, 2}, ": 3 x 4 is not square, [n,n] is expected"},
+    {"coo", "row", "col", "data", -4, -4, {0}, {0, 1}, {1, 2}, ": shape has a number below 0 or above 2^63 - 1"},
     {"coo", "row", "col", "data", 0, 0, {0}, {0, 1}, {1, 2}, ": length 0, 1..1048576 is expected"},
     {"dia", "row", "col", "data", 3, 3, {0}, {0, 1}, {1, 2},
      ": format 'dia'; csr, csc, coo or bsr is expected, as matrix.tocsr() gives"},

@@ -186,6 +186,10 @@ class ArraysTest(Case):
             numpy.save(path, order)
             self.assertTrue(numpy.array_equal(maskc.compile(self.bits, head_dim=16, order=path).order, order))
         self.assertIn("mask 0", maskc.plan(step, hops=3, order=order))
+        with tempfile.TemporaryDirectory() as folder:
+            path = os.path.join(folder, "order.npz")
+            numpy.savez(path, order)
+            self.refused("order: a .npz file", maskc.compile, self.bits, head_dim=16, order=path)
         for wrong in order[:-1], numpy.zeros(33, int), order + 1, order.astype(float), "/nowhere.npy", order[None]:
             self.refused("order", maskc.compile, self.bits, head_dim=16, order=wrong)
         self.refused("order", maskc.compile, "dense", n=33, kv_length=40, order=order)
@@ -229,7 +233,7 @@ class RunsTest(Case):
         self.assertTrue((numpy.asarray(from_blocks(self.bits, 4)) == self.bits.repeat(4, -1).repeat(4, -2)).all())
 
     def test_long_runs_have_a_plan_and_a_structure(self):
-        """Of one head as its entries, unless an array is shorter; of several heads as an array, up to a limit."""
+        """One head is written as its entries, unless an array is shorter; several heads as an array, up to a limit."""
         import numpy
         from maskc.runs import Runs, from_array
         n = 1 << 18

@@ -82,11 +82,12 @@ def storage_of(t):
     return "quantized" if t.is_quantized else ""
 
 
-def check_dense(name, t, meta=False):
-    """A tensor of torch whose memory is a dense array. meta: one without memory passes too."""
+def check_dense(name, t, meta=False, other=""):
+    """A tensor of torch whose memory is a dense array. meta: one without memory passes too. other: accepted in place of a sparse tensor."""
     kind = storage_of(t) or ("meta" if t.is_meta and not meta else "")
     if kind:
-        raise Error(2, f"{name}: a {kind} tensor; a dense one is expected")
+        hint = f", as .to_dense() gives{other}" if kind.startswith("sparse") else ""
+        raise Error(2, f"{name}: a {kind} tensor; a dense one is expected{hint}")
 
 
 def check_ordered(kernel, length, lengths, starts, offsets, key_lengths):

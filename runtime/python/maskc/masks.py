@@ -42,6 +42,8 @@ def mask_argument(mask, n=None, heads=None):
         return None, mask
     if is_sparse(mask):
         return None, from_sparse(mask)
+    if isinstance(mask, (list, tuple)) and any(is_sparse(m) for m in mask):
+        raise Error(2, "mask: a sparse matrix is the mask of one head, a list of them is not accepted; an array [H, n, n] or maskc.Runs has several heads")
     if is_block_mask(mask) or is_mask_mod(mask):
         from .flex import flex_runs
         return None, flex_runs(mask, n, heads)
@@ -61,6 +63,9 @@ def order_array(order):
             order = numpy.load(path_of("order", order), allow_pickle=False)
         except (OSError, ValueError) as e:
             raise Error(2, f"order: {e}".split("\n", 1)[0]) from None
+        if isinstance(order, numpy.lib.npyio.NpzFile):
+            order.close()
+            raise Error(2, "order: a .npz file; a .npy file with whole numbers [n] is expected")
     if is_torch(order):
         check_dense("order", order)
         order = order.detach().cpu()
@@ -107,7 +112,7 @@ def dense_array(mask):
     except ImportError:
         raise Error(3, "an array as mask needs numpy") from None
     if is_torch(mask):
-        check_dense("mask", mask)
+        check_dense("mask", mask, other=", or a matrix of scipy.sparse")
         mask = mask.detach().cpu().numpy() if not mask.dtype.is_floating_point else mask.detach().float().cpu().numpy()
     try:
         array = numpy.asarray(mask)

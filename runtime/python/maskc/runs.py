@@ -140,6 +140,11 @@ def from_sparse(matrix):
     import numpy
     if len(matrix.shape) != 2 or matrix.shape[0] != matrix.shape[1] or not matrix.shape[0]:
         raise Error(2, f"mask: shape {list(matrix.shape)}; a square matrix [n, n] is expected")
+    if hasattr(matrix, "check_format"):
+        try:
+            matrix.check_format(full_check=True)
+        except ValueError as e:
+            raise Error(2, f"mask: a sparse matrix that is not valid: {e}".split("\n", 1)[0]) from None
     csr = matrix.tocsr(copy=True)
     csr.sum_duplicates()
     csr.eliminate_zeros()
