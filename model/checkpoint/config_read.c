@@ -8,8 +8,8 @@
    name too, else by the family. */
 static bool gives_types(const json_t *tokenizer, const json_t *config, bool family)
 {
-    static const char *const without[] = {"DistilBert", "Roberta", "XLMRoberta", "MPNet",
-                                          "Camembert"};
+    static const char *const without[] = {"DistilBert", "Roberta",   "XLMRoberta",
+                                          "MPNet",      "Camembert", "TokenizersBackend"};
     const json_t *names = json_object_get(tokenizer, "model_input_names");
     const char *own = json_string_value(json_object_get(tokenizer, "tokenizer_class")),
                *name =

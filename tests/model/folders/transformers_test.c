@@ -93,6 +93,7 @@ static const struct {
     {"bert", "1", NULL, false},
     {"bert", "2", NULL, false},
     {"bert", "2", "{\"tokenizer_class\": \"PreTrainedTokenizerFast\"}", false},
+    {"bert", "2", "{\"tokenizer_class\": \"TokenizersBackend\"}", true},
     {"bert", "2", "{\"tokenizer_class\": \"DistilBertTokenizer\"}", true},
     {"bert", "2",
      "{\"tokenizer_class\": \"BertTokenizer\", \"model_input_names\": [\"input_ids\", "
