@@ -57,10 +57,11 @@ void settings_roberta(struct tokenizer_settings *s);
 void settings_mpnet(struct tokenizer_settings *s);
 void settings_finish(struct tokenizer_settings *s);
 
-/* The class in tokenizer_config.json, then that of config.json or of its model_type. */
+/* The class in tokenizer_config.json, then that of config.json, which is refused if it is not supported, or of its
+   model_type. */
 int settings_take_class(struct tokenizer_settings *s, const json_t *config, struct error *e);
 int settings_take_model(struct tokenizer_settings *s, const json_t *config, struct error *e);
-/* Refuses the class of a tokenizer_config.json that is not supported. */
+/* Refuses a class that is not supported. */
 int settings_check_class(const json_t *config, struct error *e);
 
 /* Each function overwrites *s by the object's values and refuses unsupported ones by name. The first reads a

@@ -66,12 +66,15 @@ int settings_check_class(const json_t *config, struct error *e)
 int settings_take_model(struct tokenizer_settings *s, const json_t *config, struct error *e)
 {
     const char *type = NULL;
-    if (json_take_text(config, "model_type", &type, e) < 0 ||
-        settings_take_class(s, config, e) < 0)
+    if (json_take_text(config, "model_type", &type, e) < 0)
         return -1;
     const enum tokenizer_class of_model = type ? find(models, type) : CLASS_UNKNOWN;
     /* ModernBERT's folders name other classes, which transformers ignores. */
-    if (!s->class || of_model == CLASS_FILE)
+    const bool ignored = of_model == CLASS_FILE;
+    if ((!ignored && !s->class && settings_check_class(config, e) < 0) ||
+        settings_take_class(s, config, e) < 0)
+        return -1;
+    if (!s->class || ignored)
         s->class = of_model;
     return 0;
 }
