@@ -53,7 +53,7 @@ def other_spellings(toy):
 
 
 def matched_and_mismatched(toy):
-    """`eval` scores both files of MNLI and writes the predictions of both, also for a submission of the test files."""
+    """`eval` scores both files of MNLI and writes the predictions of both, also for a submission of the test files. A pipe gets those of the first."""
     rename_labels(toy.work / "run", ["entailment", "neutral", "contradiction", *"abcde"])
     folder = toy.work / "mnli"
     for x in (folder, toy.work / "p.v1"):
@@ -67,6 +67,8 @@ def matched_and_mismatched(toy):
     assert evaluate(toy, "mnli", "run", "--split", "test", "--predictions", "p.v1/MNLI-m.tsv")["mismatched"]["examples"] == 5
     counts = {x.name: len(x.read_text().splitlines()) for x in (toy.work / "p.v1").iterdir()}
     assert counts == {"dev.jsonl": 3, "dev-mm.jsonl": 6, "MNLI-m.tsv": 3, "MNLI-mm.tsv": 6}, counts
+    made = toy.ok("eval", "run", "--task", "mnli", "--data", "mnli", "--predictions", "/dev/fd/1")
+    assert len(made.stdout.splitlines()) == 5 and "/dev/fd/1: not a regular file; the predictions of the mismatched file are left out" in made.stderr, made
     toy.remove("mnli", "p.v1")
 
 

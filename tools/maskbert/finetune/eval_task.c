@@ -12,6 +12,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 
 /* --split, and the part that is assessed beside it where there is one: MNLI's mismatched. */
 struct split {
@@ -195,16 +196,40 @@ static int save_one(const char *path, const struct assessment *j, struct error *
     return predictions_save(path, &j->set, &j->found.found, j->found.of, e);
 }
 
-static int save_predictions(const char *path, const struct assessment *j,
-                            const struct assessment *beside, struct error *e)
+/* True for a pipe or a device, and for /dev/stdout where that is a file: a second file has no place beside it. */
+static bool is_stream(const char *path)
+{
+    struct stat s;
+    if (stat(path, &s) < 0)
+        return false;
+    return !S_ISREG(s.st_mode) ||
+           (!strncmp(path, "/dev/", 5) && lstat(path, &s) == 0 && S_ISLNK(s.st_mode));
+}
+
+static int save_beside(const char *path, const struct assessment *beside, struct error *e)
 {
     struct text name = {0};
     add_name_beside(path, &name);
-    int r = save_one(path, j, e);
-    if (r == 0 && beside->set.task)
-        r = save_one(text_get(&name), beside, e);
+    int r = save_one(text_get(&name), beside, e);
     text_finish(&name);
     return r;
+}
+
+static int save_predictions(const char *path, const struct assessment *j,
+                            const struct assessment *beside, struct error *e)
+{
+    const bool alone = is_stream(path);
+    if (save_one(path, j, e) < 0)
+        return -1;
+    if (!beside->set.task)
+        return 0;
+    if (!alone)
+        return save_beside(path, beside, e);
+    fprintf(stderr,
+            "maskbert: %s: not a regular file; the predictions of the mismatched file are left "
+            "out\n",
+            path);
+    return 0;
 }
 
 /* ---- all ---- */
