@@ -5,6 +5,7 @@ say which example it had, as no two are of one length."""
 import io
 import pathlib
 import sys
+import tempfile
 import unittest.mock
 
 sys.dont_write_bytecode = True
@@ -48,14 +49,20 @@ def joined_texts(_):
     assert examples.join(table, 4).rows == [["a b d e", "x"], ["c g h i j", "y"]]
 
 
-def a_json_that_cannot_be_written(_):
-    """mask_table.py says so before it computes anything."""
+def a_json_is_checked_first(_):
+    """mask_table.py says that it cannot be written before it computes anything, and leaves an earlier table as it is."""
     import mask_table
-    with unittest.mock.patch("sys.stderr", io.StringIO()) as said, \
-            unittest.mock.patch.object(sys, "argv", ["mask_table.py", "model", "--data", "/nonexistent", "--json", "/nonexistent/x.json"]):
-        assert mask_table.main() == 2 and said.getvalue().startswith("mask_table: --json /nonexistent/x.json: No such file"), said.getvalue()
+    with tempfile.TemporaryDirectory() as folder:
+        old, new = (pathlib.Path(folder) / name for name in ("old.json", "new.json"))
+        old.write_text("[1]", encoding="utf-8")
+        for path, expected in (("/nonexistent/x.json", "--json /nonexistent/x.json: No such file"), (old, "/nonexistent/train.tsv: No such file"),
+                               (new, "/nonexistent/train.tsv: No such file")):
+            with unittest.mock.patch("sys.stderr", io.StringIO()) as said, \
+                    unittest.mock.patch.object(sys, "argv", ["mask_table.py", "model", "--data", "/nonexistent", "--json", str(path)]):
+                assert mask_table.main() == 2 and said.getvalue().startswith(f"mask_table: {expected}"), said.getvalue()
+        assert old.read_text(encoding="utf-8") == "[1]" and not new.exists()
 
 
 if __name__ == "__main__":
     sys.exit(pretrain_toy.run_tests(pretrain_toy.Toy, pathlib.Path(sys.argv[1]).resolve(),
-                                    {t.__name__: t for t in (same_order, joined_texts, a_json_that_cannot_be_written)}))
+                                    {t.__name__: t for t in (same_order, joined_texts, a_json_is_checked_first)}))

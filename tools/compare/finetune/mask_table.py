@@ -116,18 +116,34 @@ def show(r):
     print(f"| {r['mask']} | {100 * r['density']:.0f} % | {m['mean']:.4f}{spread} | {r['texts_per_s']:.1f} | {r['speedup']:.2f} x |", flush=True)
 
 
+def json_failed(o, e):
+    return Failed(2, f"--json {o.json}: {e.strerror}")
+
+
+def check_json(o):
+    """Opens the file, before anything is computed. An earlier table stays in it until there is a row."""
+    if o.json:
+        is_new = not o.json.exists()
+        try:
+            o.json.open("a", encoding="utf-8").close()
+            if is_new:
+                o.json.unlink()
+        except OSError as e:
+            raise json_failed(o, e) from None
+
+
 def write_rows(o, rows):
     if o.json:
         try:
             o.json.write_text(json.dumps(rows, indent=1) + "\n", encoding="utf-8")
         except OSError as e:
-            raise Failed(2, f"--json {o.json}: {e.strerror}") from None
+            raise json_failed(o, e) from None
 
 
 def main():
     o = new_parser().parse_args()
     try:
-        write_rows(o, [])
+        check_json(o)
         with tempfile.TemporaryDirectory(prefix="mask-table-") as folder:
             work, rows = pathlib.Path(folder), []
             make_data(o, work)
@@ -138,8 +154,8 @@ def main():
             print("| mask | entries kept | dev metric | texts/s | of dense's speed |\n| --- | --- | --- | --- | --- |", flush=True)
             for name, mask, density in masks(o, work):
                 rows.append(row(o, work, name, mask, density))
-                write_rows(o, rows)
                 show(rows[-1])
+                write_rows(o, rows)
         return 0
     except Failed as e:
         print(f"mask_table: {e}", file=sys.stderr)
