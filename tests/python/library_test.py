@@ -293,17 +293,31 @@ class LoadTest(Case):
         self.assertNotIn("libomp", needed)
 
     def test_a_watched_module_is_registered_when_it_is_imported(self):
-        """Not when somebody only asks for it."""
-        seen, name = [], "maskc_watched_module"
-        with tempfile.TemporaryDirectory() as folder, unittest.mock.patch.dict(hooks.WATCHED, {name: seen.append}), unittest.mock.patch("sys.path", [folder, *sys.path]):
-            (pathlib.Path(folder) / f"{name}.py").write_text("")
-            before = list(sys.meta_path)
-            sys.meta_path.insert(0, hooks.Finder({name}))
-            self.assertTrue(importlib.util.find_spec(name))
-            self.assertEqual(seen, [])
-            module = importlib.import_module(name)
-            self.assertEqual(seen, [module])
-            self.assertEqual(sys.meta_path, before)
+        """Once, and not when somebody only asks for it. A finder that asks all others, as those of tracers do, changes nothing."""
+        class Delegating:
+            busy = False
+
+            def find_spec(self, name, path=None, target=None):
+                if self.busy:
+                    return None
+                self.busy = True
+                try:
+                    return importlib.util.find_spec(name)
+                finally:
+                    self.busy = False
+
+        for delegating in ([], [Delegating()]):
+            seen, name = [], f"maskc_watched_module_{len(delegating)}"
+            with tempfile.TemporaryDirectory() as folder, unittest.mock.patch.dict(hooks.WATCHED, {name: seen.append}), \
+                    unittest.mock.patch("sys.path", [folder, *sys.path]), unittest.mock.patch("sys.meta_path", delegating + sys.meta_path):
+                (pathlib.Path(folder) / f"{name}.py").write_text("")
+                before = list(sys.meta_path)
+                sys.meta_path.insert(0, hooks.Finder({name}))
+                self.assertTrue(importlib.util.find_spec(name))
+                self.assertEqual(seen, [])
+                module = importlib.import_module(name)
+                self.assertEqual(seen, [module])
+                self.assertEqual(sys.meta_path, before)
 
     def test_commands_of_a_build_folder(self):
         """They also look for CUDA libraries where this Python's packages are."""

@@ -34,18 +34,20 @@ WATCHED = {"transformers.configuration_utils": register_configurations, "transfo
 
 
 class Loader(importlib.abc.Loader):
-    """The module's own loader, and then our registration."""
+    """The module's own loader, and then our registration, once: a finder that delegates to the others may wrap one of ours in another one."""
 
-    def __init__(self, loader):
+    def __init__(self, loader, finder):
         self.loader = loader
+        self.finder = finder
 
     def create_module(self, spec):
         return self.loader.create_module(spec)
 
     def exec_module(self, module):
         self.loader.exec_module(module)
-        WATCHED[module.__name__](module)
-        forget(module.__name__)
+        if module.__name__ in self.finder.names:
+            WATCHED[module.__name__](module)
+            self.finder.forget(module.__name__)
 
     def __getattr__(self, name):
         return getattr(self.loader, name)
@@ -64,15 +66,13 @@ class Finder(importlib.abc.MetaPathFinder):
         found = (f.find_spec(name, path, target) for f in others if hasattr(f, "find_spec"))  # those of editable installations too
         spec = next((s for s in found if s), None)
         if spec and spec.loader:
-            spec.loader = Loader(spec.loader)
+            spec.loader = Loader(spec.loader, self)
         return spec
 
-
-def forget(name):
-    for finder in [f for f in sys.meta_path if isinstance(f, Finder)]:
-        finder.names.discard(name)
-        if not finder.names:
-            sys.meta_path.remove(finder)
+    def forget(self, name):
+        self.names.discard(name)
+        if not self.names and self in sys.meta_path:
+            sys.meta_path.remove(self)
 
 
 def install():
