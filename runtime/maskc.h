@@ -143,7 +143,9 @@ MASKC_API int maskc_load(const char *path, const char *device, struct maskc_kern
                          struct maskc_error *error);
 MASKC_API int maskc_load_memory(const void *data, size_t size, const char *device,
                                 struct maskc_kernel **ret, struct maskc_error *error);
-MASKC_API void maskc_kernel_destroy(struct maskc_kernel *kernel); /* null is fine */
+/* Null is fine. On CUDA this waits for all work of the kernel's context, which ends a capture of any of its streams into a graph:
+   destroy the kernel before or after. */
+MASKC_API void maskc_kernel_destroy(struct maskc_kernel *kernel);
 
 /* ---- query ---- */
 

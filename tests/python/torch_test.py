@@ -8,6 +8,7 @@ import sys
 import threading
 import unittest
 import warnings
+from unittest import mock
 
 from common import KIND, Case, cmocka_count, cpu_only, error, has, needs_torch
 import maskc
@@ -250,12 +251,19 @@ class OperatorTest(Case):
             self.refused(f"offsets go from {offsets[0]} to {offsets[-1]}; 0 to 10 (tokens)", a, rows, rows, rows, kernel, offsets=offsets)
 
     def test_a_kernel_that_is_gone_is_refused(self):
+        """While a CUDA graph is captured it stays, until there is another one."""
         kernel = maskc.compile("dense", n=64, heads=2, head_dim=16)
         number = kernel._op
-        del kernel
-        gc.collect()
-        with self.assertRaisesRegex(RuntimeError, "gone"):
+
+        def launch():
             self.op.forward_op(self.q, self.k, self.v, number, 0, 0.0, None, None, None, 0.0, None, None)
+        with mock.patch("torch.cuda.is_initialized", lambda: True), mock.patch("torch.cuda.is_current_stream_capturing", lambda: True):
+            del kernel
+            gc.collect()
+        launch()
+        maskc.compile("dense", n=64, heads=2, head_dim=16)
+        with self.assertRaisesRegex(RuntimeError, "gone"):
+            launch()
 
 
 @needs_torch

@@ -12,6 +12,13 @@ def is_torch(value):
     return torch is not None and isinstance(value, torch.Tensor)
 
 
+def is_capturing():
+    """Returns True while torch captures this thread's work into a CUDA graph. Fake tensors of a GPU do not start CUDA."""
+    cuda = sys.modules.get("torch.cuda")
+    is_initialized = getattr(cuda, "is_initialized", None)  # absent while another thread imports torch
+    return bool(is_initialized) and is_initialized() and cuda.is_current_stream_capturing()
+
+
 def torch_attention():
     """Returns attention() of the module torch_op, imported when the first tensor comes. A variable that a trace changes is not read there: torch.compile guards it."""
     if sys.modules["torch"].compiler.is_compiling() or ATTENTION is None:

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Kernel: a compiled mask that is loaded. compile() and load() make one."""
+import contextlib
 import ctypes
 import json
 import math
@@ -11,11 +12,13 @@ import sys
 import threading
 import time
 import weakref
+from collections import deque
 from ctypes import byref, c_void_p
 
 from . import _library as library
 from ._library import Error
 from .arguments import count_of, dtype_number, encoded, number_of, optional_count, path_of, text_of, transform_of
+from .hooks import is_capturing
 from .masks import mask_argument, order_array
 from .runs import Runs
 
@@ -23,11 +26,25 @@ DTYPES = ("f32", "bf16", "f16")  # by their number in enum maskc_dtype
 SOFTS = {None: 0, "add": 1, "scale": 2}
 ALIGNS = {None: 0, "start": 0, "end": 1}
 ALIVE, ALIVE_LOCK = weakref.WeakSet(), threading.Lock()  # kernels that the torch operator has no number for yet
+DROPPED = deque()  # (function, argument) that free native kernels whose objects are gone
 
 
 def default_scale(head_dim):
     """1 / sqrt(head_dim), rounded as libmaskc does."""
     return ctypes.c_float(1 / ctypes.c_float(math.sqrt(head_dim)).value).value
+
+
+def free_dropped():
+    """Frees what DROPPED holds. While torch captures a CUDA graph it stays there, because freeing waits for the GPU, which would end the capture."""
+    while DROPPED and not is_capturing():
+        with contextlib.suppress(IndexError):  # another thread has taken the last one
+            free, what = DROPPED.popleft()
+            free(what)
+
+
+def drop(free, what):
+    DROPPED.append((free, what))
+    free_dropped()
 
 
 class Kernel:
@@ -44,6 +61,7 @@ class Kernel:
             raise TypeError(f"data: {type(data).__name__}; the bytes of a kernel file are expected")
         self._mask, self._op, self._name, self.torch_dtype = None, -1, None, None
         self._order = None  # of a kernel in another order: (order, its inverse), of torch on the device once torch is there
+        free_dropped()
         handle, began = c_void_p(), time.perf_counter()
         library.call("maskc_load_memory", data, len(data), encoded("device", device), byref(handle))
         self.load_s = time.perf_counter() - began
@@ -78,7 +96,7 @@ class Kernel:
         """Makes free(what) the end of the native kernel, with this object. At the interpreter's exit nothing is freed."""
         if self._end:
             self._end.detach()
-        self._end = weakref.finalize(self, free, what)
+        self._end = weakref.finalize(self, drop, free, what)
         self._end.atexit = False
 
     def __reduce__(self):

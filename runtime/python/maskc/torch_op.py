@@ -96,11 +96,6 @@ def counts(values, name, device):
     return values.contiguous()
 
 
-def is_capturing():
-    """True while a CUDA graph is captured. Fake tensors of a GPU do not start CUDA."""
-    return torch.cuda.is_initialized() and torch.cuda.is_current_stream_capturing()
-
-
 def check_seed(seed):
     if isinstance(seed, torch.Tensor):
         if seed.dtype != torch.int64 or seed.dim() != 0:
@@ -113,7 +108,7 @@ def check_seed(seed):
 def seed_tensor(seed):
     """An int64 scalar: the number given, or one from torch's generator."""
     if seed is None:
-        if not torch.compiler.is_compiling() and is_capturing():
+        if not torch.compiler.is_compiling() and hooks.is_capturing():
             raise Error(2, "dropout_p: while a CUDA graph is captured a seed is expected, as every replay drops the same entries")
         return torch.randint(MOST_SEED, (), dtype=torch.int64, device="cpu")
     check_seed(seed)
@@ -155,7 +150,7 @@ def attend(q, k, v, kernel, layer, lengths, starts, offsets, dropout_p, seed, sc
     arguments = q, k, v, kernel._op, layer, scale, lengths, starts, offsets, dropout_p, seed, bias
     if torch.compiler.is_compiling():
         return attend_traced(kernel._name, arguments, sums)
-    if q.is_cuda and is_capturing():
+    if q.is_cuda and hooks.is_capturing():
         retain(kernel._op)
     if forward_ad._current_level >= 0 or (torch.is_grad_enabled() and (
             q.requires_grad or k.requires_grad or v.requires_grad or (bias is not None and bias.requires_grad))):
