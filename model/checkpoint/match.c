@@ -77,7 +77,8 @@ static bool is_decoder(const struct weights *w, const char *name)
     return r && !strcmp(name, r->name);
 }
 
-/* Weights that are not tied: a model adds the decoder's bias, and the head's lies unused in its file. */
+/* Where a file has the head's bias twice a model adds the decoder's, and the head's lies unused, also if the weights are tied
+   (as in transformers 5). */
 static bool is_decoder_bias(const struct weights *w, const char *name)
 {
     const char *own = w->arch->decoder_bias;
@@ -85,9 +86,21 @@ static bool is_decoder_bias(const struct weights *w, const char *name)
     return end && length >= end && !strcmp(name + length - end, own);
 }
 
-static bool is_of_decoder(const struct weights *w, const struct tensor *t)
+/* A parameter that the file has for the second time. Returns 1 if this tensor replaces the first one, 0 if not. */
+static int take_again(struct weights *w, const struct tensor *to, const char *path,
+                      const struct safetensor *t, struct error *e)
 {
-    return !w->tied && w->arch->decoder_bias && t->parameter.id == PARAMETER_MLM_BIAS;
+    const bool same = same_bytes(to, t);
+    if (to->parameter.id == PARAMETER_MLM_BIAS && w->arch->decoder_bias) {
+        if (w->tied && !same)
+            weights_note(w, "%s differs from the bias of its head and is used",
+                         w->arch->decoder_bias);
+        return is_decoder_bias(w, t->name);
+    }
+    return same ? 1
+                : error_set(e, ERROR_INPUT,
+                            "%s: tensor '%.100s' is there twice, and not the same", path,
+                            t->name);
 }
 
 const struct safetensor *weights_find_in_files(const struct weights *w, const char *name)
@@ -144,11 +157,9 @@ static int take(struct weights *w, struct tensor **sorted, uint32_t left_out,
                          t->name, t->dtype);
     if (!shape_fits(&to->parameter, t))
         return wrong_shape(&to->parameter, t, path, e);
-    if (to->data && is_of_decoder(w, to) && !is_decoder_bias(w, t->name))
-        return 0;
-    if (to->data && !is_of_decoder(w, to) && !same_bytes(to, t))
-        return error_set(e, ERROR_INPUT, "%s: tensor '%.100s' is there twice, and not the same",
-                         path, t->name);
+    const int taken = to->data ? take_again(w, to, path, t, e) : 1;
+    if (taken <= 0)
+        return taken;
     to->element = element;
     to->data = t->data;
     if (t->shape[0] != to->parameter.shape[0])

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The settings of a model's folder: what config.json may say, what is refused by name, where the
    weights decide; and the floating types of its tensors. */
+#include "masks/base/memory.h"
 #include "masks/base/text.h"
 #include "model/base/element.h"
 #include "model/checkpoint/config.h"
@@ -129,24 +130,42 @@ static void causal_models_are_refused(void **state)
     }
 }
 
-/* Writes the untied model and reads it as a tied one, with a note that ends so, or null: none. Checks that it is saved as it
-   was read. */
-static void read_as_tied(const struct model_config *untied, const struct weights *made,
-                         struct change change, const char *note)
+/* The model with a second bias of the decoder's head, of which one is `made`'s: the decoder's. */
+static void write_two_biases(const struct model_config *c, const struct weights *made,
+                             bool decoder_first)
+{
+    static const char head[] = "cls.predictions.bias",
+                      decoder[] = "cls.predictions.decoder.bias";
+    static const float other[13] = {1, 2, 3};
+    struct weights both = *made;
+    struct tensor *t = memory_new(made->n_tensors + 1, sizeof *t);
+    memcpy(t, made->tensor, made->n_tensors * sizeof *t);
+    both.tensor = t;
+    struct tensor *first = weights_find(&both, head), *last = &t[both.n_tensors++];
+    *last = *first;
+    (decoder_first ? last : first)->data = other;
+    snprintf((decoder_first ? first : last)->parameter.name, sizeof t->parameter.name, "%s",
+             decoder);
+    model_write_weights(c, &both, &(struct change){0}, "model.safetensors", -1);
+    free(t);
+}
+
+#define DECODER(says)                                                                       \
+    "cls.predictions.decoder.weight differs from the word embeddings; tie_word_embeddings " \
+    "is on, " says
+#define BIAS "cls.predictions.decoder.bias differs from the bias of its head and is used"
+
+/* Reads the file of the untied model as a tied one, with this note, or null: none. Checks that it is saved as it was read. */
+static void must_read_as_tied(const struct weights *made, const char *note)
 {
     struct model_config c = model_make_config("BertForMaskedLM", ""), back = {0};
     struct weights read = {0};
     struct error e = {0};
-    char line[200];
-    model_write_weights(untied, made, &change, "model.safetensors", -1);
-    assert_int_equal(weights_read(model_folder, &c, &read, &e), 0);
+    if (weights_read(model_folder, &c, &read, &e) < 0)
+        fail_msg("%s", e.text);
     assert_int_equal(read.n_notes, note != NULL);
-    snprintf(line, sizeof line,
-             "cls.predictions.decoder.weight differs from the word embeddings; "
-             "tie_word_embeddings is on, %s",
-             note ? note : "");
     if (note)
-        assert_string_equal(read.note[0], line);
+        assert_string_equal(read.note[0], note);
     assert_int_equal(c.tied, !weights_find(&read, "cls.predictions.decoder.weight"));
     must_be_equal(&read, made, 0);
     assert_int_equal(model_save(model_folder, &c, &read, ELEMENT_F32, &e), 0);
@@ -157,8 +176,15 @@ static void read_as_tied(const struct model_config *untied, const struct weights
     config_finish(&c);
 }
 
+static void read_as_tied(const struct model_config *untied, const struct weights *made,
+                         struct change change, const char *note)
+{
+    model_write_weights(untied, made, &change, "model.safetensors", -1);
+    must_read_as_tied(made, note);
+}
+
 /* A decoder that is in the file although it is tied: another one, one of another shape, as it should be, and in the place of the
-   word embeddings. */
+   word embeddings. Its bias beside another one. */
 static void tied_copies_are_compared(void **state)
 {
     (void)state;
@@ -168,11 +194,19 @@ static void tied_copies_are_compared(void **state)
     struct weights made = {0};
     weights_begin(&untied, config_parts(&untied), &made);
     weights_initialise(&made, &untied, 0.5, 1);
-    read_as_tied(&untied, &made, (struct change){0}, "but it is used, as in transformers 5");
-    read_as_tied(&untied, &made, (struct change){decoder, .rows = 5}, "so it is left out");
+    read_as_tied(&untied, &made, (struct change){0},
+                 DECODER("but it is used, as in transformers 5"));
+    write_two_biases(&untied, &made, true);
+    must_read_as_tied(&made, DECODER("but it is used, as in transformers 5"));
+    read_as_tied(&untied, &made, (struct change){decoder, .rows = 5},
+                 DECODER("so it is left out"));
     weights_find(&made, decoder)->data =
         weights_find(&made, "embeddings.word_embeddings.weight")->data;
     read_as_tied(&untied, &made, (struct change){0}, NULL);
+    for (int first = 0; first < 2; first++) {
+        write_two_biases(&untied, &made, first);
+        must_read_as_tied(&made, BIAS);
+    }
     read_as_tied(&untied, &made,
                  (struct change){"embeddings.word_embeddings.weight", .left_out = true}, NULL);
     weights_finish(&made);
