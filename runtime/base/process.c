@@ -5,9 +5,9 @@
 #include "masks/base/memory.h"
 #include <errno.h>
 #include <fcntl.h>
-#include <pthread.h>
 #include <signal.h>
 #include <spawn.h>
+#include <stdbool.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -52,18 +52,21 @@ bool interrupts_wait(const sigset_t *old)
     return false;
 }
 
-/* The child is not to inherit what this thread holds back. */
+/* The child is not to inherit what this thread holds back, nor that SIGCHLD is ignored: it could not wait for children of its own. */
 static void release_in_child(posix_spawnattr_t *attributes)
 {
-    sigset_t set, mask;
+    sigset_t set, mask, defaults;
     interrupts(&set);
     pthread_sigmask(SIG_SETMASK, NULL, &mask);
     for (int signal = 1; signal < NSIG; signal++)
         if (sigismember(&set, signal) == 1)
             sigdelset(&mask, signal);
     posix_spawnattr_init(attributes);
-    posix_spawnattr_setflags(attributes, POSIX_SPAWN_SETSIGMASK);
+    posix_spawnattr_setflags(attributes, POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETSIGDEF);
     posix_spawnattr_setsigmask(attributes, &mask);
+    sigemptyset(&defaults);
+    sigaddset(&defaults, SIGCHLD);
+    posix_spawnattr_setsigdefault(attributes, &defaults);
 }
 
 /* Ours, with another TMPDIR; caller frees both. */
@@ -85,7 +88,21 @@ static char **environment_in(const char *folder, struct text *variable)
 struct setting {
     const char *folder; /* its TMPDIR, or null: ours */
     int input;          /* its standard input, or -1: nothing */
+    int third;          /* its file 3, or -1: nothing */
 };
+
+static void redirect(const struct setting *s, int output, posix_spawn_file_actions_t *to)
+{
+    posix_spawn_file_actions_init(to);
+    if (s->input < 0)
+        posix_spawn_file_actions_addopen(to, 0, "/dev/null", O_RDONLY, 0);
+    else
+        posix_spawn_file_actions_adddup2(to, s->input, 0);
+    posix_spawn_file_actions_adddup2(to, output, 1);
+    posix_spawn_file_actions_adddup2(to, output, 2);
+    if (s->third >= 0)
+        posix_spawn_file_actions_adddup2(to, s->third, 3);
+}
 
 static int start(const struct setting *s, const char *const *argument, int output, pid_t *ret)
 {
@@ -94,13 +111,7 @@ static int start(const struct setting *s, const char *const *argument, int outpu
     posix_spawn_file_actions_t actions;
     posix_spawnattr_t attributes;
     release_in_child(&attributes);
-    posix_spawn_file_actions_init(&actions);
-    if (s->input < 0)
-        posix_spawn_file_actions_addopen(&actions, 0, "/dev/null", O_RDONLY, 0);
-    else
-        posix_spawn_file_actions_adddup2(&actions, s->input, 0);
-    posix_spawn_file_actions_adddup2(&actions, output, 1);
-    posix_spawn_file_actions_adddup2(&actions, output, 2);
+    redirect(s, output, &actions);
     int code = posix_spawnp(ret, argument[0], &actions, &attributes, (char *const *)argument,
                             environment);
     if (s->folder)
@@ -134,63 +145,93 @@ static int wait_for(pid_t child)
     return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
 }
 
-/* Where SIGCHLD is ignored, as servers have it, the kernel throws the status of a child away. While any of ours runs it is not. */
-static struct {
-    pthread_mutex_t lock;
-    uint32_t children;
-    bool ignored;
-    struct sigaction before;
-} statuses = {.lock = PTHREAD_MUTEX_INITIALIZER};
-
-static void keep_statuses(void)
-{
-    pthread_mutex_lock(&statuses.lock);
-    if (statuses.children++ == 0) {
-        sigaction(SIGCHLD, NULL, &statuses.before);
-        statuses.ignored =
-            statuses.before.sa_handler == SIG_IGN || statuses.before.sa_flags & SA_NOCLDWAIT;
-        if (statuses.ignored)
-            sigaction(SIGCHLD, &(struct sigaction){.sa_handler = SIG_DFL}, NULL);
-    }
-    pthread_mutex_unlock(&statuses.lock);
-}
-
-static void release_statuses(void)
-{
-    pthread_mutex_lock(&statuses.lock);
-    if (--statuses.children == 0 && statuses.ignored)
-        sigaction(SIGCHLD, &statuses.before, NULL);
-    pthread_mutex_unlock(&statuses.lock);
-}
-
-static int run(const struct setting *s, const char *const *argument, struct text *output,
-               struct error *e)
+static int run_here(const struct setting *s, const char *const *argument, struct text *output,
+                    struct error *e)
 {
     int ends[2];
     pid_t child;
     if (pipe2(ends, O_CLOEXEC) < 0)
         return error_set(e, ERROR_UNAVAILABLE, "%s: %s", argument[0], strerror(errno));
-    keep_statuses();
     const int code = start(s, argument, ends[1], &child);
     close(ends[1]);
     if (!code)
         read_all(ends[0], output);
     close(ends[0]);
-    const int status = code ? 0 : wait_for(child);
-    release_statuses();
     return code ? error_set(e, ERROR_UNAVAILABLE, "%s: %s", argument[0], strerror(code))
-                : status;
+                : wait_for(child);
+}
+
+/* Where SIGCHLD is ignored, as servers have it, the kernel throws the status of a child away. That of a shell's child is known to
+   the shell, which starts with the signal's default. Nothing changes for this process and its other children. */
+static bool statuses_are_lost(void)
+{
+    struct sigaction now;
+    return sigaction(SIGCHLD, NULL, &now) == 0 &&
+           (now.sa_handler == SIG_IGN || now.sa_flags & SA_NOCLDWAIT);
+}
+
+static const char **by_shell(const char *program, const char *const *argument)
+{
+    static const char *const shell[] = {"/bin/sh", "-c", "\"$@\" 3>&-; echo $? >&3", "sh"};
+    enum { WORDS = sizeof shell / sizeof *shell };
+    size_t count = 0;
+    while (argument[count])
+        count++;
+    const char **ret = memory_new(WORDS + count + 1, sizeof *ret);
+    memcpy(ret, shell, sizeof shell);
+    memcpy(ret + WORDS, argument, count * sizeof *ret);
+    ret[WORDS] = program;
+    return ret;
+}
+
+/* The status that the shell writes, or 127: it was killed. -1: it does not start. */
+static int run_words(const struct setting *s, const char *const *words, struct text *output,
+                     struct error *e)
+{
+    int ends[2];
+    struct text status = {0};
+    if (pipe2(ends, O_CLOEXEC) < 0)
+        return error_set(e, ERROR_UNAVAILABLE, "%s: %s", words[0], strerror(errno));
+    int r = run_here(&(struct setting){s->folder, s->input, ends[1]}, words, output, e);
+    close(ends[1]);
+    if (r >= 0) {
+        read_all(ends[0], &status);
+        r = status.length ? atoi(text_get(&status)) : 127;
+    }
+    close(ends[0]);
+    text_finish(&status);
+    return r;
+}
+
+static int run_by_shell(const struct setting *s, const char *const *argument,
+                        struct text *output, struct error *e)
+{
+    char *program = process_find(argument[0]);
+    if (!program)
+        return error_set(e, ERROR_UNAVAILABLE, "%s: %s", argument[0], strerror(ENOENT));
+    const char **words = by_shell(program, argument);
+    const int r = run_words(s, words, output, e);
+    free(words);
+    free(program);
+    return r;
+}
+
+static int run(const struct setting *s, const char *const *argument, struct text *output,
+               struct error *e)
+{
+    return statuses_are_lost() ? run_by_shell(s, argument, output, e)
+                               : run_here(s, argument, output, e);
 }
 
 int process_run(const char *const *argument, struct text *output, struct error *e)
 {
-    return run(&(struct setting){NULL, -1}, argument, output, e);
+    return run(&(struct setting){NULL, -1, -1}, argument, output, e);
 }
 
 int process_run_in(const char *folder, const char *const *argument, struct text *output,
                    struct error *e)
 {
-    return run(&(struct setting){folder, -1}, argument, output, e);
+    return run(&(struct setting){folder, -1, -1}, argument, output, e);
 }
 
 /* 0, or the number of the error. */
@@ -214,7 +255,7 @@ int process_feed(const char *const *argument, const void *input, size_t size,
     const int problem = file < 0 ? errno : write_all(file, input, size);
     const int r = problem ? error_set(e, ERROR_UNAVAILABLE, "%s: its input: %s", argument[0],
                                       strerror(problem))
-                          : run(&(struct setting){NULL, file}, argument, output, e);
+                          : run(&(struct setting){NULL, file, -1}, argument, output, e);
     if (file >= 0)
         close(file);
     return r;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A child process run to its end, without a shell, and a temporary folder to work in. */
+/* A child process run to its end, and a temporary folder to work in. A shell stands between only where SIGCHLD is ignored. */
 #pragma once
 #include "masks/base/error.h"
 #include "masks/base/text.h"

@@ -11,6 +11,8 @@
 #include "tests/support/test.h"
 #include <stdlib.h>
 #include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 static uint8_t *compile(const struct compile_request *r, uint64_t *ret_size)
 {
@@ -95,15 +97,36 @@ static void a_measured_plan_is_of_its_request_and_family(void **state)
     mask_destroy(m);
 }
 
+/* Ends a child of this process while a program runs, which leaves no zombie. */
+static void end_another_child(void)
+{
+    static const char end_it[] = "kill $0; sleep .05; echo $1; cat; kill -9 $$";
+    struct text output = {0};
+    char number[16];
+    const pid_t other = fork();
+    if (!other)
+        for (;;)
+            pause();
+    snprintf(number, sizeof number, "%d", (int)other);
+    const char *const argument[] = {"sh", "-c", end_it, number, "a 'b\"", NULL};
+    assert_int_equal(process_feed(argument, "c", 1, &output, NULL), 128 + 9);
+    assert_int_equal(strncmp(text_get(&output), "a 'b\"\nc", 7), 0);
+    assert_int_equal(waitpid(other, NULL, WNOHANG), -1);
+    text_finish(&output);
+}
+
 /* Servers often have it so, and programs inherit it. */
 static void a_childs_status_is_known_where_sigchld_is_ignored(void **state)
 {
     (void)state;
     struct text output = {0};
     struct sigaction after;
+    struct error e;
     signal(SIGCHLD, SIG_IGN);
-    assert_int_equal(process_run((const char *[]){"true", NULL}, &output, NULL), 0);
+    end_another_child();
     assert_int_equal(process_run((const char *[]){"false", NULL}, &output, NULL), 1);
+    assert_int_equal(process_run((const char *[]){"/nonexistent/x", NULL}, &output, &e), -1);
+    assert_string_equal(e.text, "/nonexistent/x: No such file or directory");
     sigaction(SIGCHLD, NULL, &after);
     assert_ptr_equal(after.sa_handler, SIG_IGN);
     signal(SIGCHLD, SIG_DFL);
