@@ -58,9 +58,7 @@ static uint32_t word_size(const struct masking *m, const struct masking_target *
 static uint32_t wanted(const struct masking *m, uint32_t count)
 {
     double n = rint(m->probability * count); /* halves to even, as Python's round */
-    uint32_t most = m->most ? m->most : count;
-    n = n < 1 ? 1 : n;
-    return n < most ? (uint32_t)n : most;
+    return n < 1 ? 1 : (uint32_t)n;
 }
 
 /* Draws candidates without return until there are enough places; the places go to chosen[]. */

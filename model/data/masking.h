@@ -10,7 +10,6 @@
 
 struct masking {
     double probability;
-    uint32_t most; /* masked tokens of a sample; 0: no limit */
     bool whole_words;
     uint32_t begin, end, mask, vocabulary; /* [CLS], [SEP], [MASK]; how many tokens there are */
     const uint8_t *follows;                /* bit t: token t follows in a word */

@@ -158,11 +158,7 @@ static void lay_out(const struct samples *s, uint64_t seed, uint32_t epoch, uint
 
 static struct masking masking_of(const struct samples *s, const struct sample_options *o)
 {
-    uint32_t most = (uint32_t)((uint64_t)s->header->length * 20 / 128);
     return (struct masking){.probability = o->probability,
-                            .most = !o->original_limit ? 0
-                                    : most             ? most
-                                                       : 1,
                             .whole_words = o->whole_words,
                             .begin = s->header->begin,
                             .end = s->header->end,

@@ -24,8 +24,7 @@ void samples_close(struct samples *s); /* null is fine */
 
 struct sample_options {
     uint64_t seed;
-    double probability;  /* of masking: 0.15 */
-    bool original_limit; /* at most 20 masked tokens of 128, as in BERT's own runs */
+    double probability; /* of masking: 0.15 */
     bool whole_words;
 };
 
