@@ -5,6 +5,7 @@
 #include "model/score/answers.h"
 #include "model/score/classification.h"
 #include "model/score/correlation.h"
+#include "model/score/threshold.h"
 #include <math.h>
 #include <stdlib.h>
 
@@ -75,6 +76,60 @@ static void answers_follow_the_rules_of_their_version(void **state)
     assert_true(s.exact == 0 && s.f1 == 0);
 }
 
+enum { QUESTIONS = 3 };
+
+/* The sum of the questions' scores at a threshold, in percent. */
+static struct answer_score score_at(double threshold, const struct dataset *d,
+                                    const struct predictions *found, const double *none)
+{
+    struct answer_score sum = {0, 0};
+    for (size_t k = 0; k < d->count; k++) {
+        const char *text = none[k] > threshold ? "" : found->of[k].part[0];
+        struct answer_score s =
+            answer_score(text, d->example[k].gold, d->example[k].golds, ANSWERS_V2);
+        sum.exact += 100 * s.exact / (double)d->count;
+        sum.f1 += 100 * s.f1 / (double)d->count;
+    }
+    return sum;
+}
+
+static void check_best(const struct dataset *d, const struct predictions *found,
+                       const double *none)
+{
+    const struct best_threshold best = score_best_threshold(d, found, none);
+    assert_true(fabs(best.exact - score_at(best.exact_threshold, d, found, none).exact) < 1e-9);
+    assert_true(fabs(best.f1 - score_at(best.f1_threshold, d, found, none).f1) < 1e-9);
+    for (size_t k = 0; k <= d->count; k++) {
+        const double at = k < d->count ? none[k] : -INFINITY;
+        const struct answer_score s = score_at(at, d, found, none);
+        assert_true(s.exact < best.exact + (at < best.exact_threshold ? -1e-9 : 1e-9));
+        assert_true(s.f1 < best.f1 + (at < best.f1_threshold ? -1e-9 : 1e-9));
+    }
+}
+
+/* It is compared with all thresholds. Two questions of one score, one of them without an answer, change together, in
+   whatever order they come. */
+static void the_best_threshold_is_that_of_all(void **state)
+{
+    (void)state;
+    const char *gold[] = {"red house"};
+    const char *const text[QUESTIONS][1] = {{"red house"}, {"barn"}, {"house"}};
+    struct task_example question[QUESTIONS] = {
+        {.gold = gold, .golds = 1}, {.golds = 0}, {.gold = gold, .golds = 1}};
+    const double none[QUESTIONS] = {0.5, 0.5, -1};
+    for (int order = 0; order < 2; order++) {
+        const int at[QUESTIONS] = {order, 1 - order, 2};
+        struct task_example example[QUESTIONS];
+        struct prediction of[QUESTIONS];
+        for (int k = 0; k < QUESTIONS; k++) {
+            example[k] = question[at[k]];
+            of[k] = (struct prediction){text[at[k]], 1, 1};
+        }
+        check_best(&(struct dataset){.example = example, .count = QUESTIONS},
+                   &(struct predictions){.of = of, .count = QUESTIONS}, none);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -82,6 +137,7 @@ int main(void)
         cmocka_unit_test(correlations_are_those_of_the_definition),
         cmocka_unit_test(answers_are_normalized),
         cmocka_unit_test(answers_follow_the_rules_of_their_version),
+        cmocka_unit_test(the_best_threshold_is_that_of_all),
     };
     return cmocka_run_group_tests_name("score/metrics", tests, NULL, NULL);
 }
