@@ -22,6 +22,7 @@ static struct problem make_problem(const struct mask *m, const struct kernel_req
                             .transform = f->transform,
                             .lambda = (double)f->lambda,
                             .bias = f->bias,
+                            .dropout = f->dropout ? 0.2 : 0,
                             .random_seed = 5};
 }
 
@@ -30,6 +31,7 @@ static struct kernel_request make_request(uint32_t variant)
     return (struct kernel_request){
         .head_dim = DIM,
         .backward = true,
+        .dropout = variant % 4 == 2, /* over lists */
         .dtype = (enum abi_dtype)(variant % 3),
         .bias = (enum abi_bias)(1 + variant / 3 % 2),
         .transform = variant / 6 % 2 ? ABI_SPARSEGEN : ABI_SOFTMAX,

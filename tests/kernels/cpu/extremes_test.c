@@ -2,7 +2,8 @@
 /* Cases that small random problems do not reach. Steep scores: weights of keys far apart in the plan differ
    by hundreds of binary orders, whichever of them the kernel meets first, and whatever it takes
    scores relative to has to change on the way. Far tensors: more than a core's cache is sure to hold.
-   Short sequences: rows that see nothing. Keys that are alone: an LSE near 0 bears no error of exp2. */
+   Long rows: more columns than a block. Short sequences: rows that see nothing. Keys that are alone: an LSE near 0
+   bears no error of exp2. */
 #include "tests/support/known/known_subject.h"
 #include "tests/support/test.h"
 #include "tools/reference/check.h"
@@ -89,6 +90,41 @@ static void test_far(void **state)
     uint32_t failed = 0;
     for (uint32_t k = 0; k < sizeof name / sizeof *name; k++)
         failed += check_far(name[k], *state);
+    assert_int_equal(failed, 0);
+}
+
+static uint32_t check_blocks(const struct mask *m, const struct target *t,
+                             const struct kernel_request *f, struct cache *cache)
+{
+    struct maskc_kernel *k = known_load_subject(&known, m, t, f, cache);
+    if (!k)
+        return 0;
+    const struct problem p = {.mask = m,
+                              .batch = 1,
+                              .length = m->n,
+                              .head_dim = f->head_dim,
+                              .dtype = f->dtype,
+                              .dropout = f->dropout ? 0.2 : 0,
+                              .random_seed = 5};
+    const uint32_t failed = subject_check(k, &p, true, subject_name(t));
+    maskc_kernel_destroy(k);
+    return failed;
+}
+
+/* Rows whose columns are in several blocks, without a bias: delta comes from O, its correction from all blocks, and each
+   block has its own dropout. A type for each of the best CPU levels; bf16 for the matrix unit, if there is one. */
+static void test_blocks(void **state)
+{
+    static const struct kernel_request feature[] = {
+        {.dtype = ABI_BF16, .head_dim = 32, .backward = true, .dropout = true},
+        {.dtype = ABI_F32, .head_dim = 32, .backward = true},
+        {.dtype = ABI_F16, .head_dim = 32, .backward = true, .dropout = true}};
+    const struct target *list[MAX_TARGETS];
+    uint32_t count = subject_targets(list, MAX_TARGETS) - 1, failed = 0; /* but the GPU */
+    struct mask *m = subject_mask("dense", 600);
+    for (uint32_t x = 0; x < sizeof feature / sizeof *feature; x++)
+        failed += check_blocks(m, list[x < count ? count - 1 - x : 0], &feature[x], *state);
+    mask_destroy(m);
     assert_int_equal(failed, 0);
 }
 
@@ -294,6 +330,7 @@ int main(int argc, char **argv)
     const struct CMUnitTest tests[] = {cmocka_unit_test_prestate(test_steep, cache),
                                        cmocka_unit_test_prestate(test_nan, cache),
                                        cmocka_unit_test_prestate(test_far, cache),
+                                       cmocka_unit_test_prestate(test_blocks, cache),
                                        cmocka_unit_test_prestate(test_short, cache),
                                        cmocka_unit_test_prestate(test_alone, cache),
                                        cmocka_unit_test_prestate(test_alone_backward, cache)};
