@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
 """maskbert pretrain --save-gradients against BertForPreTraining in float64: usage command_oracle.py MASKBERT MASKC.
-The gradients of a step with dropout and in parts, and ten steps of AdamW and of LAMB: losses, and what the weights became.
+The gradients of a step with dropout and in parts, and steps of AdamW, of AdamW without bias correction and of LAMB: losses, and what
+the weights became.
 Exit code 77 (skipped) where there is no torch."""
 import json
 import os
@@ -15,8 +16,6 @@ import gradient_oracle as oracle  # noqa: E402
 import numpy  # noqa: E402
 import torch  # noqa: E402
 from bert import make_folder, read_safetensors  # noqa: E402
-
-STEPS = 10
 
 
 class Toy:
@@ -80,7 +79,11 @@ def decays(name):
     return not name.endswith(".bias") and "LayerNorm" not in name
 
 
-def step_lamb(model, state, gradients, step, rate):
+def step_plain(model, state, gradients, step, rate, lamb):
+    """LAMB, or AdamW as Google's BERT has it."""
+    def correction(beta):
+        return 1 - beta ** step if lamb else 1
+
     with torch.no_grad():
         for name, x in model.t.items():
             if name not in gradients:
@@ -88,11 +91,11 @@ def step_lamb(model, state, gradients, step, rate):
             g, (m, v) = gradients[name], state.setdefault(name, (torch.zeros_like(x), torch.zeros_like(x)))
             m.mul_(0.9).add_(0.1 * g)
             v.mul_(0.999).add_(0.001 * g * g)
-            u = m / (1 - 0.9 ** step) / ((v / (1 - 0.999 ** step)).sqrt() + 1e-6) + (0.01 * x if decays(name) else 0)
-            x -= rate * (x.norm() / u.norm() if decays(name) and x.norm() > 0 and u.norm() > 0 else 1) * u
+            u = m / correction(0.9) / ((v / correction(0.999)).sqrt() + 1e-6) + (0.01 * x if decays(name) else 0)
+            x -= rate * (x.norm() / u.norm() if lamb and decays(name) and x.norm() > 0 and u.norm() > 0 else 1) * u
 
 
-def check_steps(toy, name, *options):
+def check_steps(toy, name, count, *options):
     """Each batch comes from a run that ends with it."""
     toy.case.samples = None
     model = oracle.Model(toy.work + "/model")
@@ -100,7 +103,7 @@ def check_steps(toy, name, *options):
     optimiser = torch.optim.AdamW([{"params": [x for n, x in model.t.items() if decays(n) == d], "weight_decay": 0.01 * d}
                                    for d in (True, False)], lr=1e-3)
     state, worst = {}, 0
-    for k in range(1, STEPS + 1):
+    for k in range(1, count + 1):
         tensors, steps, weights = toy.train(f"{name}-{k}", "--steps", k, "--schedule", "constant", "--warmup", 0, "--lr", 1e-3,
                                             "--dropout", 0, *options)
         mlm, pairs, gradients = model.gradients(batch_of(tensors), toy.case)
@@ -109,11 +112,11 @@ def check_steps(toy, name, *options):
         scale = min(1, 1 / norm)
         for n, x in model.t.items():
             x.grad = None if n not in gradients else torch.tensor(gradients[n] * scale)
-        if "lamb" in options:
-            step_lamb(model, state, {n: x.grad for n, x in model.t.items() if x.grad is not None}, k, 1e-3)
+        if options:
+            step_plain(model, state, {n: x.grad for n, x in model.t.items() if x.grad is not None}, k, 1e-3, "lamb" in options)
         else:
             optimiser.step()
-    oracle.report(name + ": loss of ten steps", worst, 1e-6)
+    oracle.report(f"{name}: loss of {count} steps", worst, 1e-6)
     moved = {n: x.detach().numpy() - before[n] for n, x in model.t.items()}
     # The gradient of a key's bias is 0 but for rounding, of which an optimiser makes steps of full size.
     errors = {n: oracle.norm(weights[n] - before[n] - d) / oracle.norm(d) for n, d in moved.items()
@@ -131,8 +134,9 @@ def main(maskbert, maskc):
         toy.case.seed, toy.case.hidden, toy.case.attention = oracle.layer_seed(5, 0), 0.1, 0.2
         check_gradients(toy, "dropout", "--dropout", 0.1, "--attention-dropout", 0.2, "--seed", 5, "--accumulate", 3)
         toy.case.hidden = toy.case.attention = 0
-        check_steps(toy, "adamw")
-        check_steps(toy, "lamb", "--optimizer", "lamb")
+        check_steps(toy, "adamw", 10)
+        check_steps(toy, "google", 4, "--no-bias-correction")
+        check_steps(toy, "lamb", 6, "--optimizer", "lamb")
     return oracle.failures > 0
 
 
