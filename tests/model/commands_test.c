@@ -38,6 +38,9 @@ static void from_text_to_a_model(void **state)
 {
     (void)state;
     run(TEXT, "vocab --size 13 -o vocab.txt", "");
+    run(TEXT, "vocab --size 13 --min-frequency 1 -o rare.txt", ""); /* "ba" is there once */
+    assert_int_equal(system("grep -qx ba rare.txt && ! grep -qx ba vocab.txt && rm rare.txt"),
+                     0);
     run(NULL, "init --size 2x16x4 --vocab vocab.txt --positions 32 --seed 5 -o made", "");
     run(NULL, "init --size 2x16x4 --vocab vocab.txt --positions 32 --seed 5 -o twin", "");
     assert_int_equal(system("cmp -s made/model.safetensors twin/model.safetensors"), 0);
