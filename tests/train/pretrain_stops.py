@@ -1,15 +1,38 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Runs of maskbert pretrain that are killed or signalled: what pretrain_test.py asks of them."""
+"""Where runs of maskbert pretrain end, by a length or killed or signalled: what pretrain_test.py asks of them."""
 import ctypes
+import json
 import pathlib
 import random
 import signal
 import subprocess
 import time
 
-from pretrain_toy import same
+from pretrain_toy import follows_the_clock, same
 
 LIBC = ctypes.CDLL(None)
+
+
+def lengths(toy):
+    """--tokens is steps by the mean length; --minutes ends by the clock."""
+    says = json.loads(toy.train("run", "--tokens", 1000, "--json").stdout)
+    last = [x for x in toy.log("run") if "lr" in x][-1]
+    assert 800 <= last["tokens"] <= 1300, last
+    assert says["tokens"] == last["tokens"] and says["step"] == last["step"] and not says["interrupted"], says
+    toy.remove("run")
+    begin = time.time()
+    toy.train("run", "--minutes", 0.02)
+    log = [x for x in toy.log("run") if "lr" in x]
+    saved = [x for x in toy.log("run") if x.get("event") == "save"]
+    assert time.time() - begin >= 1.2 and saved[-1]["elapsed_s"] >= 1.2, saved
+    assert saved[-1]["step"] == log[-1]["step"]
+    follows_the_clock(log, 1.2, 1e-3)
+    toy.remove("run")
+    toy.train("run", "--minutes", 0.005, "--warmup", 3, "--save-every", 1, "--eval-every", 100000)  # its time often ends within a save
+    log = [x for x in toy.log("run") if "lr" in x]
+    assert [x["step"] for x in toy.log("run") if "eval" in x] == [log[-1]["step"]]
+    assert all(abs(x["lr"] - 1e-3 * x["step"] / 3) < 1e-12 for x in log[:3]), log[:3]  # a warm-up in steps stays one
+    toy.remove("run")
 
 
 def kills(toy, bits, times):

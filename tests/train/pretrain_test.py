@@ -17,8 +17,8 @@ import sys
 import time
 
 sys.dont_write_bytecode = True
-from pretrain_stops import kills, lost_reader, signal_storm, signals  # noqa: E402
-from pretrain_toy import Toy, follows_the_clock, run_tests, same, tensors  # noqa: E402
+from pretrain_stops import kills, lengths, lost_reader, signal_storm, signals  # noqa: E402
+from pretrain_toy import Toy, run_tests, same, tensors  # noqa: E402
 from whole_words import whole_words  # noqa: E402
 
 # ---- what it does ----
@@ -60,26 +60,6 @@ def overfits(toy):
     log = [x for x in toy.log("run") if "lr" in x]
     assert log[-1]["loss"] < 0.05, log[-1]
     assert len({x["tokens"] - y["tokens"] for x, y in zip(log[1:], log)}) == 1
-    toy.remove("run")
-
-
-def lengths(toy):
-    """--tokens is steps by the mean length; --minutes ends by the clock."""
-    says = json.loads(toy.train("run", "--tokens", 1000, "--json").stdout)
-    last = [x for x in toy.log("run") if "lr" in x][-1]
-    assert 800 <= last["tokens"] <= 1300, last
-    assert says["tokens"] == last["tokens"] and says["step"] == last["step"] and not says["interrupted"], says
-    toy.remove("run")
-    begin = time.time()
-    toy.train("run", "--minutes", 0.02)
-    log = [x for x in toy.log("run") if "lr" in x]
-    saved = [x for x in toy.log("run") if x.get("event") == "save"]
-    assert time.time() - begin >= 1.2 and saved[-1]["elapsed_s"] >= 1.2, saved
-    assert saved[-1]["step"] == log[-1]["step"]
-    follows_the_clock(log, 1.2, 1e-3)
-    toy.remove("run")
-    toy.train("run", "--minutes", 0.005, "--save-every", 1, "--eval-every", 100000)  # its time often ends within a save
-    assert [x["step"] for x in toy.log("run") if "eval" in x] == [[x for x in toy.log("run") if "lr" in x][-1]["step"]]
     toy.remove("run")
 
 
