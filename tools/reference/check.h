@@ -102,6 +102,8 @@ double error_measure(const double *a, const double *b, uint64_t size);
 /* The same for a b that is a difference of parts with this norm, where that is larger: rounding is
    relative to what is subtracted and not to what is left. */
 double error_of_difference(const double *a, const double *b, uint64_t size, double parts);
+/* The largest of all rows: norm(a - b) / max(norm(b), a tenth of the rows' root mean square, 0.01 sqrt(row)). */
+double error_of_rows(const double *a, const double *b, uint64_t size, uint32_t row);
 
 /* Philox4x32-10 (Salmon et al. 2011), the reference's own. */
 void reference_philox(const uint32_t counter[4], const uint32_t key[2], uint32_t ret[4]);
@@ -147,7 +149,8 @@ struct check {
 
 /* Runs the kernel and checks it: one result each for o, lse and the gradients, named "NAME: o". f32
    must be within 1e-5, other dtypes within 1.5 x the error of the plain way or half a unit in the
-   last place, whichever is larger. lse must be within 1e-5, except in tf32. The error of a bias's
+   last place, whichever is larger. In bf16 and f16 the worst row, too, must be within 4 x that of the plain way:
+   an entry that is lost shows in its row alone. lse must be within 1e-5, except in tf32. The error of a bias's
    gradient is relative to its parts, and 1e-5 always passes. Results are pushed to *ret (growing
    array, freed by the caller). */
 int check_problem(const struct check *check, struct check_result **ret, uint32_t *ret_count,

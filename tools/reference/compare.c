@@ -3,7 +3,8 @@
 #include "tools/reference/check.h"
 #include <math.h>
 
-double error_of_difference(const double *a, const double *b, uint64_t size, double parts)
+/* norm(a - b) / max(norm(b), least) */
+static double relative(const double *a, const double *b, uint64_t size, double least)
 {
     double difference = 0, norm = 0;
     for (uint64_t k = 0; k < size; k++) {
@@ -17,8 +18,24 @@ double error_of_difference(const double *a, const double *b, uint64_t size, doub
         difference += (a[k] - b[k]) * (a[k] - b[k]);
         norm += b[k] * b[k];
     }
-    double scale = fmax(fmax(sqrt(norm), parts), 0.1 * sqrt((double)size));
-    return size ? sqrt(difference) / scale : 0;
+    return sqrt(difference) / fmax(sqrt(norm), least);
+}
+
+double error_of_difference(const double *a, const double *b, uint64_t size, double parts)
+{
+    return size ? relative(a, b, size, fmax(parts, 0.1 * sqrt((double)size))) : 0;
+}
+
+double error_of_rows(const double *a, const double *b, uint64_t size, uint32_t row)
+{
+    double squares = 0, worst = 0;
+    for (uint64_t k = 0; k < size; k++)
+        squares += isfinite(b[k]) ? b[k] * b[k] : 0;
+    const double rms = size ? sqrt(squares / (double)size) : 0;
+    const double least = fmax(0.1 * rms, 0.01) * sqrt(row);
+    for (uint64_t k = 0; k < size; k += row)
+        worst = fmax(worst, relative(a + k, b + k, row, least));
+    return worst;
 }
 
 double error_measure(const double *a, const double *b, uint64_t size)

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Overflow of f16: values at the end of its range, whose outputs dropout doubles to infinity.
-   There is then no NaN, and the gradients, which are small enough, are as exact as ever. */
+   There is then no NaN, and the gradients, which are small enough, are as exact as ever. And what its rounding must not
+   hide from a check. */
 #include "masks/base/memory.h"
 #include "tests/support/program/options.h"
 #include "tests/support/subject.h"
@@ -119,13 +120,48 @@ static void test_overflow(void **state)
     }
 }
 
+/* O of a kernel that lacks one entry of the mask is checked: its row is wrong. */
+static void check_lost(const struct maskc_kernel *k, const struct problem *p)
+{
+    struct error e = {0};
+    struct check_result *r = NULL;
+    uint32_t count = 0;
+    assert_int_equal(check_problem(&(struct check){k, p, false, 0, "lost"}, &r, &count, &e), 0);
+    assert_int_equal(count, 2); /* O and LSE */
+    assert_false(r[0].ok);
+    assert_string_equal(r[0].name, "lost: o, the worst row");
+    free(r);
+}
+
+/* One entry of a million: the error of all rows together does not show it. */
+static void test_lost_entry(void **state)
+{
+    const struct subject *s = *state;
+    const struct kernel_request f = {.dtype = ABI_F16, .head_dim = 16};
+    const struct target *list[MAX_TARGETS];
+    const struct target *t = list[subject_targets(list, MAX_TARGETS) - 2]; /* the best CPU */
+    struct mask *m = subject_mask("dense", 1024),
+                *less = subject_mask("dense - (rows(500) & columns(700))", 1024);
+    struct maskc_kernel *k = subject_load(less, t, &f, s->cache);
+    check_lost(k, &(struct problem){.mask = m,
+                                    .batch = 1,
+                                    .length = m->n,
+                                    .head_dim = f.head_dim,
+                                    .dtype = f.dtype,
+                                    .random_seed = 7});
+    maskc_kernel_destroy(k);
+    mask_destroy(m);
+    mask_destroy(less);
+}
+
 /* --few: the first two shapes, for a second compiler. */
 int main(int argc, char **argv)
 {
     const bool few = test_option(argc, argv, "--few");
     struct cache *cache = subject_start();
     struct subject s = {cache, few ? 2 : sizeof shapes / sizeof *shapes};
-    const struct CMUnitTest tests[] = {cmocka_unit_test_prestate(test_overflow, &s)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test_prestate(test_overflow, &s),
+                                       cmocka_unit_test_prestate(test_lost_entry, &s)};
     int failed = cmocka_run_group_tests_name("f16", tests, NULL, NULL);
     subject_finish(cache);
     return failed;
