@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* maskc bench: a kernel file is predicted by the plan that it holds, and dense that takes too long is measured at a
-   length that fits and says so. */
+/* maskc bench: a kernel file is predicted by the plan that it holds, a layer is named, and dense that takes too long is
+   measured at a length that fits and says so. */
 #include "tests/cli/fixtures.h"
 #include "tests/cli/shell.h"
 #include <jansson.h>
@@ -24,15 +24,20 @@ static double number(const json_t *j, const char *key)
     return json_number_value(x);
 }
 
+static void make_file_of_two_layers(void)
+{
+    static const char mask[] = "length 128\nheads 2\nlayers 2\nlayer 0: fixed\nlayer 1: star";
+    fixture_write("two.mask", mask, sizeof mask - 1);
+    shell_says("compile two.mask --head-dim 16 --machine x86-sse -o two.mkb", "");
+}
+
 static void test_file_has_its_plan(void **state)
 {
     (void)state;
-    shell_says("compile fixed -n 128 --heads 2 --head-dim 16 --machine x86-sse -o fixed.mkb",
-               "");
-    json_t *bench = shell_json("bench fixed.mkb --seconds 0.01 --threads 1 --json", 0);
-    json_t *plan = shell_json("plan fixed -n 128 --heads 2 --head-dim 16 --machine x86-sse "
-                              "--threads 1 --json",
-                              0);
+    make_file_of_two_layers();
+    json_t *bench = shell_json("bench two.mkb --seconds 0.01 --threads 1 --json", 0);
+    json_t *plan =
+        shell_json("plan two.mask --head-dim 16 --machine x86-sse --threads 1 --json", 0);
     static const char *const pass[] = {"forward", "backward"};
     for (size_t k = 0; k < 2; k++) {
         const json_t *r = json_array_get(json_object_get(bench, "results"), k);
@@ -40,9 +45,17 @@ static void test_file_has_its_plan(void **state)
                planned = number(json_object_get(plan, pass[k]), "predicted_s");
         assert_true(fabs(ours / planned - 1) < 1e-5);
         assert_string_equal(json_string_value(json_object_get(r, "machine")), "x86-sse");
+        assert_true(number(r, "layer") == 0);
     }
     json_decref(bench);
     json_decref(plan);
+}
+
+static void test_layer_is_named(void **state)
+{
+    (void)state;
+    shell_says("bench two.mkb --layer 1 --pass forward --seconds 0.001 --threads 1 --clock cpu",
+               "milliseconds; times of layer 1\n");
 }
 
 static void test_dense_is_extrapolated(void **state)
@@ -163,9 +176,8 @@ static void test_busy_machine(void **state)
 int main(int argc, char **argv)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_file_has_its_plan),
-        cmocka_unit_test(test_dense_is_extrapolated),
-        cmocka_unit_test(test_measured_plans),
+        cmocka_unit_test(test_file_has_its_plan),     cmocka_unit_test(test_layer_is_named),
+        cmocka_unit_test(test_dense_is_extrapolated), cmocka_unit_test(test_measured_plans),
         cmocka_unit_test(test_busy_machine),
     };
     if (argc != 2) {

@@ -116,6 +116,8 @@ static const struct bad bad[] = {
     {"verify good.mkb --device abacus", 2, "abacus"},
     {"bench good.mkb -n 16", 2, "good.mkb"},
     {"bench good.mkb --hops 2", 2, "a kernel file is compiled"},
+    {"bench good.mkb --layer 1", 2, "good.mkb: --layer 1 is out of range, 0..0 is expected"},
+    {"run good.mkb --query q.npy --key q.npy --value q.npy --layer 1 -o r", 2, "good.mkb: --layer 1 is out of range"},
     {"bench good.mkb --align end", 2, "a kernel file is compiled"},
     {"bench dense -n 8 --pass sideways", 2, "sideways"},
     {"bench dense -n 8 --dtype f32,int8", 2, "int8"},

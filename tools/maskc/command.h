@@ -34,6 +34,10 @@ void command_note(const char *text);
 /* Refuses --head beside --json. */
 int command_check_head(const struct options *o, struct error *e);
 
+/* Refuses a --layer that the kernel file does not have. */
+int command_check_layer(const struct options *o, const struct artifact *a, const char *path,
+                        struct error *e);
+
 /* Targets (ARTIFACT_MAX_TARGETS rows in `target`), features and machine as the options say, checked
    against each other; mask and cache are left to the caller. */
 int command_request(const struct options *o, const char *default_targets,

@@ -161,15 +161,13 @@ static int print_text(const struct artifact *a, uint64_t size, const struct opti
     return r;
 }
 
-static int check_layer(const struct options *o, const struct artifact *a, struct error *e)
+int command_check_layer(const struct options *o, const struct artifact *a, const char *path,
+                        struct error *e)
 {
-    if (o->layer < 0)
-        return 0;
-    if (o->head < 0)
-        return error_set(e, ERROR_INPUT, "--layer goes with --head");
     return o->layer < a->mask->layers
                ? 0
-               : error_set(e, ERROR_INPUT, "--layer %lld is out of range, 0..%u is expected",
+               : error_set(e, ERROR_INPUT,
+                           "%s: --layer %lld is out of range, 0..%u is expected", path,
                            (long long)o->layer, a->mask->layers - 1);
 }
 
@@ -182,7 +180,7 @@ static int info(const struct options *o, struct error *e)
     if (!code)
         code = artifact_read(f.bytes, f.size, path, &a, e);
     if (!code)
-        code = check_layer(o, a, e);
+        code = command_check_layer(o, a, path, e);
     if (!code && o->json)
         command_print_json(info_json(a, f.size));
     else if (!code)
@@ -192,8 +190,15 @@ static int info(const struct options *o, struct error *e)
     return code;
 }
 
+static int check_options(const struct options *o, struct error *e)
+{
+    if (o->layer >= 0 && o->head < 0)
+        return error_set(e, ERROR_INPUT, "--layer goes with --head");
+    return command_check_head(o, e);
+}
+
 int command_info(const struct options *o)
 {
     struct error e = {0};
-    return command_check_head(o, &e) || info(o, &e) ? command_fail(&e) : 0;
+    return check_options(o, &e) || info(o, &e) ? command_fail(&e) : 0;
 }

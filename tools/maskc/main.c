@@ -54,11 +54,11 @@ static const struct command commands[] = {
      "folder of -o. Of a kernel compiled with --order, tensors are in that order. "
      "A kernel file holds native code: running it is trusting it.",
      O(QUERY) | O(KEY) | O(VALUE) | O(GRAD) | O(SEQUENCE_LENGTHS) | O(OFFSETS) | O(SCALE) | O(DROPOUT) |
-     O(SEED) | O(SAMPLES) | O(BIAS_ARRAY) | O(DIAGONALS) | O(LAYER) | O(DEVICE) | O(THREADS) | O(OUTPUT), 1, 1, command_run},
+     O(SEED) | O(SAMPLES) | O(BIAS_ARRAY) | O(DIAGONALS) | O(LAYER_LAUNCHED) | O(DEVICE) | O(THREADS) | O(OUTPUT), 1, 1, command_run},
     {"bench", "MASK|FILE.mkb...", "times against our own dense kernel",
      "Launches ours and dense interleaved, with --soft or --dropout also the same kernel without. A one-head mask "
      "is repeated to 12 heads.",
-     O(LENGTHS) | OPTIONS_MASK_ONE | O(TARGET) | O(DTYPES) | O(HEAD_DIM) | O(TRANSFORM) | O(FORWARD_ONLY) |
+     O(LENGTHS) | (OPTIONS_MASK_ONE & ~O(LAYER)) | O(LAYER_LAUNCHED) | O(TARGET) | O(DTYPES) | O(HEAD_DIM) | O(TRANSFORM) | O(FORWARD_ONLY) |
      O(BIAS) | OPTIONS_KEYS | O(MACHINE) | O(FAMILY) | O(BATCH) | O(PASS) | O(THREADS) | O(CLOCK) | O(DEVICE) | O(DROPOUT_MEASURED) | O(SECONDS_EACH) |
      O(MEASURE_PLANS) |
      O(JSON) | O(WIDE) | O(PLOT) | O(COLUMNS),

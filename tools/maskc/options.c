@@ -94,6 +94,7 @@ const struct option_row option_rows[OPTION_COUNT] = {
     [OPTION_LENGTHS]   = {"length", 'n', "N,N", "Lengths, one result for each", GROUP_COMMON, VALUE_OWN, .read = read_lengths},
     [OPTION_HEADS]     = {"heads", 0, "H", "Repeat a one-head mask; .tsv: query heads, a multiple of its heads", GROUP_COMMON, VALUE_COUNT, AT(heads), .most = MASK_MAX_HEADS},
     [OPTION_LAYER]     = {"layer", 0, "L", "One layer alone, counted from 0", GROUP_MASK, VALUE_OWN, .read = read_layer},
+    [OPTION_LAYER_LAUNCHED] = {"layer", 0, "L", "One layer alone, counted from 0 (default: layer 0)", GROUP_MASK, VALUE_OWN, .read = read_layer},
     [OPTION_HEAD]      = {"head", 0, "H", "Print one head, counted from 0", GROUP_MASK, VALUE_OWN, .read = read_head},
     [OPTION_TENSOR]    = {"tensor", 0, "NAME", "Which tensor of a safetensors file", GROUP_MASK, VALUE_TEXT, AT(tensor)},
     [OPTION_THRESHOLD] = {"threshold", 0, "T", "A float file is active where > T; .tsv: heads of at least T are full (default 0.5)", GROUP_MASK, VALUE_REAL, AT(threshold), .given = AT(has_threshold)},

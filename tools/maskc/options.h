@@ -14,7 +14,8 @@ enum option_id {
     OPTION_LENGTH,  /* -n N */
     OPTION_LENGTHS, /* -n N,N */
     OPTION_HEADS,
-    OPTION_LAYER, /* one layer of the mask; run: the layer to launch */
+    OPTION_LAYER,          /* one layer of the mask */
+    OPTION_LAYER_LAUNCHED, /* the same, of run and bench, which launch one */
     OPTION_HEAD,
     OPTION_TENSOR,
     OPTION_THRESHOLD,

@@ -11,10 +11,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-static int bench_file(struct bench *b, const char *path, struct error *e)
+/* Refuses options that only a mask has. */
+static int check_file_options(const struct options *o, const char *path, struct error *e)
 {
-    const struct options *o = b->o;
-    struct maskc_kernel *k;
     if (o->n_lengths || o->dtype || o->target)
         return error_set(
             e, ERROR_INPUT,
@@ -26,7 +25,18 @@ static int bench_file(struct bench *b, const char *path, struct error *e)
         return error_set(e, ERROR_INPUT,
                          "%s: a kernel file is compiled: no options of the mask or the kernel",
                          path);
-    return command_load(path, o->device, &k, e) || bench_kernel(b, k, path, e) ? -1 : 0;
+    return 0;
+}
+
+static int bench_file(struct bench *b, const char *path, struct error *e)
+{
+    struct maskc_kernel *k;
+    if (check_file_options(b->o, path, e) || command_load(path, b->o->device, &k, e))
+        return -1;
+    if (!command_check_layer(b->o, k->artifact, path, e))
+        return bench_kernel(b, k, path, e);
+    maskc_kernel_destroy(k);
+    return -1;
 }
 
 static const char *default_target(const struct options *o)

@@ -13,6 +13,8 @@
 struct bench_result {
     char mask[64], lowering[96], reason[sizeof((struct plan_summary *)0)->reason];
     uint32_t length, keys, heads, batch, head_dim; /* length: queries */
+    uint32_t layer;                                /* that was launched, as the mask counts */
+    bool one_layer; /* the mask has others, or --layer named this one */
     enum abi_dtype dtype;
     bool backward;
     double sparsity;                                  /* percent, all heads of the layer */

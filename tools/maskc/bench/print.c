@@ -199,11 +199,23 @@ static void print_figures(const struct figures *f, bool wide)
     table_print(&t, wide ? 0 : TABLE_WIDTH);
 }
 
+/* The end of the first line. --layer is for all masks of a bench, so their layers have one number. */
+static void print_layer(const struct bench_result *result, uint32_t count)
+{
+    uint32_t k = 0;
+    while (k < count && !result[k].one_layer)
+        k++;
+    if (k < count)
+        printf("; times of layer %u", result[k].layer);
+    printf("\n");
+}
+
 void bench_print_table(const char *device, uint32_t threads, const struct bench_result *result,
                        uint32_t count, bool wide)
 {
     struct figures f = {result, count, 0, {NULL}}, others = {result, count, 0, {NULL}};
-    printf("%s, %u thread%s; milliseconds\n", device, threads, threads == 1 ? "" : "s");
+    printf("%s, %u thread%s; milliseconds", device, threads, threads == 1 ? "" : "s");
+    print_layer(result, count);
     choose_measured(&f, wide);
     choose_compared(wide ? &f : &others);
     print_figures(&f, wide);
@@ -240,7 +252,7 @@ static json_t *result_json(const struct bench_result *r)
 {
     return json_pack(
         "{s:s, s:i, s:i, s:i, s:i, s:i, s:s, s:s, s:s, s:s, s:o, s:o, s:o, s:o, s:o, "
-        "s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:s, s:b, s:i, s:f}",
+        "s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:s, s:b, s:i, s:f, s:i}",
         "mask", r->mask, "length", (int)r->length, "kv_length", (int)r->keys, "heads",
         (int)r->heads, "batch", (int)r->batch, "head_dim", (int)r->head_dim, "dtype",
         dtype_name(r->dtype), "pass", r->backward ? "backward" : "forward", "lowering",
@@ -253,7 +265,7 @@ static json_t *result_json(const struct bench_result *r)
         "dropout", command_number(r->dropout), "undropped_s",
         r->kept > 0 ? command_number(r->kept) : json_null(), "machine", r->machine,
         "dense_extrapolated", is_extrapolated(r), "dense_length", (int)r->dense_length,
-        "cpu_share", r->cpu_share);
+        "cpu_share", r->cpu_share, "layer", (int)r->layer);
 }
 
 json_t *bench_json(const char *device, uint32_t threads, const struct bench_result *result,

@@ -2,6 +2,7 @@
 /* Arrays that maskc run is given: everything is read and checked before anything is launched. */
 #include "gen/key_shape.h"
 #include "masks/base/memory.h"
+#include "tools/maskc/command.h"
 #include "tools/maskc/run/run.h"
 #include <stdlib.h>
 #include <string.h>
@@ -173,9 +174,8 @@ static int read_samples(struct run_inputs *in, struct error *e)
 static int check_launch(const struct options *o, const struct maskc_kernel *k, struct error *e)
 {
     const struct artifact *a = k->artifact;
-    if (o->layer >= a->mask->layers)
-        return error_set(e, ERROR_INPUT, "--layer %lld: the kernel has layers 0..%u",
-                         (long long)o->layer, a->mask->layers - 1);
+    if (command_check_layer(o, a, o->argument[0], e))
+        return -1;
     if (!(o->dropout >= 0 && o->dropout < 1))
         return error_set(e, ERROR_INPUT, "--dropout %g: 0 <= P < 1 is expected", o->dropout);
     if (o->dropout > 0 && !a->request.dropout)
