@@ -3,6 +3,7 @@
 #include "model/checkpoint/config.h"
 #include "model/checkpoint/json.h"
 #include <string.h>
+#include <sys/stat.h>
 
 /* True if the tokenizer of transformers gives types to a model: by model_input_names, else by its class, which config.json may
    name too, else by the family. */
@@ -42,9 +43,19 @@ static int take_types(const char *folder, struct model_config *c, struct error *
     return 0;
 }
 
+/* Refuses a file in the place of the folder. */
+static int check_folder(const char *path, struct error *e)
+{
+    struct stat s;
+    return stat(path, &s) == 0 && !S_ISDIR(s.st_mode)
+               ? error_set(e, ERROR_INPUT, "%s: not a directory, a model's folder is expected",
+                           path)
+               : 0;
+}
+
 int config_read(const char *folder, struct model_config *ret, struct error *e)
 {
-    json_t *json = json_read(folder, "config.json", e);
+    json_t *json = check_folder(folder, e) == 0 ? json_read(folder, "config.json", e) : NULL;
     if (!json)
         return -1;
     struct model_config c;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The reader of kernel files. The order decides which error is reported: the container first (cut
-   short, too long), then what kind of file and which version, then the checksum, then the content,
-   of which nothing is believed: see check.c. */
+/* The reader of kernel files. The order decides which error is reported: the container first (another
+   format, cut short, too long), then what kind of file and which version, then the checksum, then the
+   content, of which nothing is believed: see check.c. */
 #include "gen/family/cpu.h"
 #include "gen/key_shape.h"
 #include "masks/base/memory.h"
@@ -11,6 +11,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+
+enum { HEADER_AT = 8 }; /* the JSON of the container */
 
 /* Memory that a read artifact's pointers point into. */
 struct storage {
@@ -33,11 +35,27 @@ static int read_version(struct reader *r, const char *key, unsigned ours)
                      r->path, key, text ? text : "none", expected);
 }
 
+static int not_kernel_file(const char *path, struct error *e)
+{
+    return error_set(e, ERROR_INPUT,
+                     "%s: not a kernel file (.mkb): `maskc compile` makes one from a mask, "
+                     "`maskc show` describes a mask",
+                     path);
+}
+
+static int parse(const uint8_t *bytes, uint64_t size, const char *path, struct safetensors *ret,
+                 struct error *e)
+{
+    return size > HEADER_AT && bytes[HEADER_AT] == '{'
+               ? safetensors_parse(bytes, size, path, ret, e)
+               : not_kernel_file(path, e);
+}
+
 static int read_identity(struct reader *r, const uint8_t *bytes, uint64_t size)
 {
     const char *format = safetensors_metadata(r->file, "format");
     if (!format || strcmp(format, "maskc kernel file"))
-        return error_set(r->e, ERROR_INPUT, "%s: not a kernel file", r->path);
+        return not_kernel_file(r->path, r->e);
     if (read_version(r, "version", ARTIFACT_VERSION) < 0 ||
         read_version(r, "abi", ABI_VERSION) < 0)
         return -1;
@@ -225,7 +243,7 @@ int artifact_read(const uint8_t *bytes, uint64_t size, const char *path, struct 
         memcpy(s->aligned, bytes, size);
         bytes = s->aligned;
     }
-    if (safetensors_parse(bytes, size, path, &s->file, e) < 0)
+    if (parse(bytes, size, path, &s->file, e) < 0)
         goto fail;
     struct reader r = {.file = &s->file, .path = path, .e = e};
     if (read_all(&r, a, bytes, size) < 0)

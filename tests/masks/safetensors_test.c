@@ -149,6 +149,9 @@ static void headers_that_promise_too_much_are_refused(void **unused)
     assert_int_equal(safetensors_parse(bytes, 16, "t", &s, &e), -1);
     assert_string_equal(e.text, "t: not a safetensors file: its header promises "
                                 "1152921504606846976 bytes, 8 follow");
+    memcpy(bytes, "\x93NUMPY\1", 8);
+    assert_int_equal(safetensors_parse(bytes, 16, "t", &s, &e), -1);
+    assert_string_equal(e.text, "t: an array of NumPy, not a safetensors file");
 }
 
 static void deep_headers_are_refused(void **unused)

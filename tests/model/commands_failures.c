@@ -9,6 +9,8 @@
 static const struct shell_failure failures[] = {
     {"fly", "'fly' is not a command; maskbert alone lists them\n"},
     {"info nowhere", "nowhere/config.json: No such file or directory\n"},
+    {"info made/config.json",
+     "made/config.json: not a directory, a model's folder is expected\n"},
     {"tokenize nowhere", "nowhere: no tokenizer.json and no vocab.txt\n"},
     {"tokenize made --max-length 2", "--max-length 2: at least 3 is expected\n"},
     {"tokenize made --tokenizer-compat x", "--tokenizer-compat x: hf or google is expected\n"},
