@@ -16,6 +16,10 @@ struct dense {
     bool in_text; /* file("x.npy") of the mask language, not an argument of a command */
 };
 
+/* For programs without these options: maskbert, Python. */
+#define MAKE(threshold) \
+    "(`maskc make FILE --threshold " threshold " -o NEW.npy` writes a boolean mask)"
+
 static int check_shape(struct dense *d, struct error *e)
 {
     struct array_dims dims;
@@ -42,10 +46,10 @@ static int check_type(const struct dense *d, struct error *e)
     if (r->has_threshold && r->threshold != r->threshold)
         return error_set(e, ERROR_INPUT, "--threshold is not a number");
     if (is_float && !r->has_threshold && !r->has_keep)
-        return error_set(e, ERROR_INPUT, "%s: a float mask, %s is expected", d->name,
-                         d->in_text ? "threshold=T (active where > T)"
-                                    : "--threshold T (active where > T) or "
-                                      "--keep P (percent a head)");
+        return error_set(e, ERROR_INPUT, "%s: a float mask, %s", d->name,
+                         d->in_text ? "threshold=T (active where > T) is expected"
+                                    : "--threshold T (active where > T) or --keep P (percent a "
+                                      "head) is expected " MAKE("T"));
     return 0;
 }
 
@@ -73,7 +77,7 @@ static int fail_at(const struct dense *d, enum bits_problem problem, uint64_t he
                                ? "0 or 1 is expected; an additive mask (0 and -10000) needs "
                                  "threshold=, as in threshold=-1"
                                : "0 or 1 is expected; an additive mask (0 and -10000) needs "
-                                 "--threshold, as in --threshold -1";
+                                 "--threshold, as in --threshold -1 " MAKE("-1");
     return error_set(e, ERROR_INPUT, "%s: %s at head %llu, query %u, key %u, %s", d->name, what,
                      (unsigned long long)head, i, j, expected);
 }

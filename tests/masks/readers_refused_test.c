@@ -47,16 +47,16 @@ static const struct {
      {0},
      4,
      {0},
-     ": a float mask, --threshold T (active where > T) or --keep P "
-     "(percent a head) is expected"},
+     ": a float mask, --threshold T (active where > T) or --keep P (percent a head) is "
+     "expected (`maskc make FILE --threshold T -o NEW.npy` writes a boolean mask)"},
     {"<i4",
      "(2, 2)",
      {0, 1, -1, 0},
      4,
      {0},
      ": a negative integer at head 0, query 1, key 0, 0 or 1 is expected; an additive mask (0 "
-     "and "
-     "-10000) needs --threshold, as in --threshold -1"},
+     "and -10000) needs --threshold, as in --threshold -1 (`maskc make FILE --threshold -1 -o "
+     "NEW.npy` writes a boolean mask)"},
     {"|b1", "(1, 4)", {0}, 4, {0}, ": 1 x 4 is not square, [n,n] is expected"},
     {"<f4",
      "(2, 1, 2)",
