@@ -96,9 +96,9 @@ static const struct command commands[] = {
      "any field of the log: loss, mlm, nsp, lr, grad_norm, tokens_per_s, mfu; where a mask is learned l1, density, entropy, p_diagonal, p_neighbour, p_special.",
      O(OUTPUT) | O(PLOT_X) | O(PLOT_Y) | O(COLUMNS), 1, MAX_ARGUMENTS, command_plot},
     {"importance", "RUN", "what a learned mask looks like",
-     "RUN is a run of pretrain --learn-mask. The figure has P = sigmoid(alpha), without a border that is forced on: averaged over "
-     "all heads, over the distance |i - j|, in the first and last row, and for each head (each layer and head with --per-layer). "
-     "Prints means over the diagonal, over |i - j| = 1, over the first and last position, and the share of entries with P above 1/2. "
+     "RUN is a run of pretrain --learn-mask. Prints means of P = sigmoid(alpha) over the diagonal, over |i - j| = 1, over the first and "
+     "last position, and the share of entries with P above 1/2, for each head (each layer and head with --per-layer). -o FIGURE also "
+     "draws P, without a border that is forced on: averaged over all heads, over the distance |i - j|, in the first and last row, and for each head. "
      "--film draws what has alpha above 0 in each state that the run has kept, which pretrain's --save-every and --keep decide: a column "
      "for each (5 at most, evenly; 3 with --columns 1), a row for each head (6 at most).",
      O(OUTPUT) | O(FILM) | O(COLUMNS) | O(JSON), 1, 1, command_importance},

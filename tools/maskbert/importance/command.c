@@ -86,20 +86,25 @@ static void print(const struct options *o, const struct importance *p)
     free(head);
 }
 
+static int draw(const struct importance *p, const struct figure *figure, struct error *e)
+{
+    struct mean_importance mean;
+    mean_importance_of(p, &mean);
+    int r = importance_draw(p, &mean, figure, e);
+    mean_importance_finish(&mean);
+    return r;
+}
+
+/* The numbers; with -o the figure, too. */
 static int show(const struct options *o, struct error *e)
 {
     struct importance p;
-    struct mean_importance mean;
     const struct figure figure = {"importance", o->output, o->columns};
-    if (!o->output && !o->json)
-        return error_set(e, ERROR_INPUT, "importance: -o FIGURE.pdf, .svg or .png is expected");
     if ((o->output && figure_check(&figure, e) < 0) || read_run(o->argument, &p, e) < 0)
         return -1;
-    mean_importance_of(&p, &mean);
-    int r = o->output ? importance_draw(&p, &mean, &figure, e) : 0;
+    int r = o->output ? draw(&p, &figure, e) : 0;
     if (r == 0)
         print(o, &p);
-    mean_importance_finish(&mean);
     importance_finish(&p);
     return r;
 }
