@@ -96,9 +96,8 @@ class FamiliesTest(Case):
         mask = padding("right")
         mask[0, 5] = 0
         self.refused("holes", model, input_ids=ids, attention_mask=mask)
-        self.refused("output_attentions", model, input_ids=ids, output_attentions=True)
+        self.refused("never stored: use 'eager'", model, input_ids=ids, output_attentions=True)
         self.refused("[3, 1, 40, 40]", model, input_ids=ids, attention_mask=torch.zeros(3, 1, 40, 40))
-
 
     def key_heads(self, model, ids):
         """Grouped keys are repeated only if no kernel for them can be compiled."""
@@ -160,14 +159,17 @@ class ApplyTest(Case):
         bits = ((near[:, None] - near).abs() <= 3) | (near == 0) | (near[:, None] == 0)
         theirs = eager(input_ids=ids, attention_mask=torch.zeros(1, 1, 30, 30).masked_fill(~bits, -1e30)).last_hidden_state
         self.assertLess(error(ours(input_ids=ids).last_hidden_state, theirs), 1e-5)
+        self.refused("never stored: `maskbert attention` has the maps", ours, input_ids=ids, output_attentions=True)
         for wrong in ([7], [-1], [True], [.5], [], 0, "ab"):
-            self.refused("layers", maskc.apply, ours, "dense", layers=wrong)
+            self.refused(f"layers: {wrong[0]} is not a whole number from 0 to 1" if wrong in ([7], [-1]) else "layers", maskc.apply, ours, "dense", layers=wrong)
         self.refused("layers", maskc.apply, ours, None, layers=[0])
         for wrong in (None, "dense", bits):
             self.refused("model:", maskc.apply, wrong, ours, kind=TypeError)
         self.refused("model: DataParallel; a model of transformers is expected, as in maskc.apply(model, mask) (here model.module)",
                      maskc.apply, torch.nn.DataParallel(ours, []), "dense", kind=TypeError)
         self.refused("shares this model's configuration", type(ours)(ours.config), input_ids=ids)
+        with self.assertWarnsRegex(UserWarning, "'sdpa' ignores the mask that was applied to BertModel"):
+            ours.set_attn_implementation("sdpa")
 
     def test_attention_to_an_encoder_keeps_its_tokens(self):
         """A mask is of the tokens that attend to each other."""

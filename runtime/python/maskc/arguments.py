@@ -19,12 +19,12 @@ def dtype_number(dtype):
     return number_of(DTYPE_NAMES, "dtype", str(name).removeprefix("torch."))
 
 
-def count_of(what, value, least=1):
+def count_of(what, value, least=1, most=2 ** 32 - 1):
     if isinstance(value, bool) or not hasattr(value, "__index__"):
         raise Error(2, f"{what}: {value!r} is not a whole number from {least}")
     number = value.__index__()
-    if not least <= number < 2 ** 32:
-        raise Error(2, f"{what}: {number} is not a whole number from {least} to {2 ** 32 - 1}")
+    if not least <= number <= most:
+        raise Error(2, f"{what}: {number} is not a whole number from {least} to {most}")
     return number
 
 

@@ -33,7 +33,9 @@ def check_named(module, named):
         if named.get(name) is not None:
             raise Error(2, f"{PREFIX}{name} is not supported")
     if wants_probabilities(module, named):
-        raise Error(2, PREFIX + "output_attentions is not supported, as probabilities are never stored: use 'eager'")
+        applied = getattr(module, "_maskc", MISSING) is not MISSING  # 'eager' would compute attention without the mask, or not be used
+        raise Error(2, PREFIX + "output_attentions is not supported, as probabilities are never stored: " + (
+            "`maskbert attention` has the maps under the mask; maskc.apply(model, None) computes attention without it" if applied else "use 'eager'"))
 
 
 def repeat_heads(t, times):

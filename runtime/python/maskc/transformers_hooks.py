@@ -4,6 +4,7 @@ refused."""
 import functools
 import inspect
 import sys
+import warnings
 
 from ._library import Error
 from .transformers_functions import PREFIX
@@ -24,6 +25,14 @@ def check_layers(model):
     if model.config._attn_implementation == NAME and KEY not in vars(model.config):
         if not model._can_set_attn_implementation() and not attention_modules(model):
             refuse_layers(type(model))
+
+
+def warn_dropped(model):
+    """A mask that was applied holds only while its layers attend by "maskc"."""
+    others = {getattr(module, "config", model.config)._attn_implementation for _, module in attention_modules(model) if getattr(module, "_maskc", None)} - {NAME}
+    if others:
+        warnings.warn(f"maskc: attn_implementation={others.pop()!r} ignores the mask that was applied to {type(model).__name__}; "
+                      "set_attn_implementation('maskc') computes it again", stacklevel=3)
 
 
 def checked(cls, make, arguments, named):
@@ -61,6 +70,7 @@ def hook_models(base):
             refuse_layers(type(self))
         check_layers(self)
         install(self)
+        warn_dropped(self)
 
     base.from_pretrained, base._from_config = classmethod(loaded), classmethod(configured)
     base.set_attn_implementation = switched

@@ -51,14 +51,11 @@ def attention_modules(model):
 def chosen(layers, count):
     """Numbers of layers."""
     try:
-        numbers = [count_of("layers", number, 0) for number in (range(count) if layers is None else layers)]
+        numbers = [count_of("layers", number, 0, count - 1) for number in (range(count) if layers is None else layers)]
     except TypeError:
         raise Error(2, f"layers: {type(layers).__name__}; a list of whole numbers is expected") from None
     if not numbers:
         raise Error(2, "layers: empty; the numbers of the layers that change are expected, or None for all")
-    for number in numbers:
-        if number >= count:
-            raise Error(2, f"layers: {number} is not in 0..{count - 1}")
     return numbers
 
 
