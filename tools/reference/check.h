@@ -102,7 +102,8 @@ double error_measure(const double *a, const double *b, uint64_t size);
 /* The same for a b that is a difference of parts with this norm, where that is larger: rounding is
    relative to what is subtracted and not to what is left. */
 double error_of_difference(const double *a, const double *b, uint64_t size, double parts);
-/* The largest of all rows: norm(a - b) / max(norm(b), a tenth of the rows' root mean square, 0.01 sqrt(row)). */
+/* The largest of all rows: norm(a - b) / max(norm(b), a tenth of the rows' root mean square, 0.01 sqrt(row)). A row whose true
+   norm is below 0.01 sqrt(row) is what rounding left of larger parts: for it the last number is 0.1. */
 double error_of_rows(const double *a, const double *b, uint64_t size, uint32_t row);
 
 /* Philox4x32-10 (Salmon et al. 2011), the reference's own. */

@@ -26,15 +26,23 @@ double error_of_difference(const double *a, const double *b, uint64_t size, doub
     return size ? relative(a, b, size, fmax(parts, 0.1 * sqrt((double)size))) : 0;
 }
 
-double error_of_rows(const double *a, const double *b, uint64_t size, uint32_t row)
+/* Root mean square of what is finite. */
+static double mean_square_root(const double *b, uint64_t size)
 {
-    double squares = 0, worst = 0;
+    double squares = 0;
     for (uint64_t k = 0; k < size; k++)
         squares += isfinite(b[k]) ? b[k] * b[k] : 0;
-    const double rms = size ? sqrt(squares / (double)size) : 0;
-    const double least = fmax(0.1 * rms, 0.01) * sqrt(row);
-    for (uint64_t k = 0; k < size; k += row)
-        worst = fmax(worst, relative(a + k, b + k, row, least));
+    return size ? sqrt(squares / (double)size) : 0;
+}
+
+double error_of_rows(const double *a, const double *b, uint64_t size, uint32_t row)
+{
+    const double all = 0.1 * mean_square_root(b, size);
+    double worst = 0;
+    for (uint64_t k = 0; k < size; k += row) {
+        const double least = mean_square_root(b + k, row) < 0.01 ? 0.1 : 0.01;
+        worst = fmax(worst, relative(a + k, b + k, row, fmax(all, least) * sqrt(row)));
+    }
     return worst;
 }
 
