@@ -169,7 +169,7 @@ static void test_refusals(void **state)
     assert_int_equal(mask_draw(m, "/nowhere/at/all/x.png", &e), -1);
 #ifdef HAVE_CAIRO
     assert_int_equal(e.kind, ERROR_INPUT);
-    assert_int_equal(mask_draw(m, "/tmp/x.jpeg", &e), -1);
+    assert_int_equal(mask_draw(m, "x.jpeg", &e), -1);
     assert_int_equal(e.kind, ERROR_INPUT);
     assert_non_null(strstr(e.text, ".png or .svg"));
 #else

@@ -149,14 +149,12 @@ static void a_cache_without_a_folder_is_empty(void **state)
 static void the_folder_is_where_xdg_says(void **state)
 {
     (void)state;
-    static const struct {
+    char *folder = cache_folder_new(), *x = cache_folder_path(folder, "x"),
+         *h = cache_folder_path(folder, "h"), *in_x = cache_folder_path(x, "maskc"),
+         *in_h = cache_folder_path(h, ".cache/maskc");
+    const struct {
         const char *xdg, *home, *expected;
-    } cases[] = {
-        {"/tmp/x", "/tmp/h", "/tmp/x/maskc"},
-        {NULL, "/tmp/h", "/tmp/h/.cache/maskc"},
-        {"relative", "/tmp/h", "/tmp/h/.cache/maskc"},
-        {NULL, NULL, ""},
-    };
+    } cases[] = {{x, h, in_x}, {NULL, h, in_h}, {"relative", h, in_h}, {NULL, NULL, ""}};
     for (size_t k = 0; k < sizeof cases / sizeof *cases; k++) {
         cases[k].xdg ? setenv("XDG_CACHE_HOME", cases[k].xdg, 1) : unsetenv("XDG_CACHE_HOME");
         cases[k].home ? setenv("HOME", cases[k].home, 1) : unsetenv("HOME");
@@ -164,6 +162,10 @@ static void the_folder_is_where_xdg_says(void **state)
         assert_string_equal(cache_directory(c), cases[k].expected);
         cache_close(c);
     }
+    char *const paths[] = {x, h, in_x, in_h};
+    for (size_t k = 0; k < sizeof paths / sizeof *paths; k++)
+        free(paths[k]);
+    cache_folder_remove(folder);
 }
 
 /* Runs in a process of a user who may read the folder, but not write to it. Returns its exit code: 0 if both functions say so. */
