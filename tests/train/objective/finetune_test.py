@@ -164,7 +164,7 @@ def best_threshold(toy):
     assert [x["no_answer"] for x in said] == [x > 0 for x in leads]
     lead = sorted(leads)[len(leads) // 2]  # as a threshold it gives the answer of its question, in `answer` as in `eval`
     said = toy.ok("answer", "run", "--null-threshold", lead, stdin=lines).stdout.split("\n")[:-1]
-    for at in (lead, -3, -0.3, 0, 1e30):
+    for at in (lead, 1e30) if FEW else (lead, -3, -0.3, 0, 1e30):
         found = evaluate(toy, "squad2", "run", "--null-threshold", at, "--nbest", "best.json", "--predictions", "p.json")["metrics"]
         assert all(found[m] <= best[m] + 1e-9 for m in ("exact_match", "f1")), (at, found, best)
         several, one = (json.loads((toy.work / x).read_text()) for x in ("best.json", "p.json"))
@@ -273,6 +273,8 @@ class TaskToy(pretrain_toy.Toy):
 
 
 if __name__ == "__main__":
+    if FEW:
+        finetune_toy.COUNTS.update(train=64, dev=24)
     MASKBERT = pathlib.Path(sys.argv[1]).resolve()
 
     def in_work(test):
