@@ -27,7 +27,7 @@ import stages  # noqa: E402
 from comparisons import budget, cells, folders, glue_like, long_text, models, options, ordering, pruning, sparsegen, variants  # noqa: E402
 from programs import Programs  # noqa: E402
 
-os.environ["ONEDNN_MAX_CPU_ISA"] = "AVX2"  # of which oneDNN generates fewer kernels: a third of a short run's time
+os.environ["ONEDNN_MAX_CPU_ISA"] = "AVX2"  # of which oneDNN generates fewer kernels, which takes up to a third of a short run
 
 BUILD = pathlib.Path(sys.argv[1]).resolve().parents[2]
 ROWS = {"glue-like": 30, "sparsegen": 8, "pruning": 11, "blockbert": 3}  # of a model with two heads
@@ -261,6 +261,7 @@ class PartsTest(reproduce_toy.Scratch):
         every = [v for heads in (4,) for v in glue_like.rows(types.SimpleNamespace(models=types.SimpleNamespace(heads=lambda h=heads: h), s=types.SimpleNamespace(learned=[])))]
         self.assertEqual(len({v.key for v in every}), len(every))
         self.assertEqual(len({v.key for v in sparsegen.rows(None)}), 20)
+        self.assertTrue({*sparsegen.PAPER, *sparsegen.MAPS} <= set(sparsegen.LAMBDAS))
         self.assertEqual(len({v.key for v in pruning.rows(types.SimpleNamespace(s=types.SimpleNamespace(folder=self.folder)))}), 23)
         masks = variants.Masks(None, self.folder / "masks", 4)
         names = ["star", "random:10", "random:20", "keep:10:/x/P.npy", "keep:20:/x/P.npy", "file:/x/a/mask.mask", "file:/x/b/mask.mask", "like:file:/x/a/mask.mask", "like:star", "blocks:2:3:1",

@@ -3,7 +3,7 @@
 """finetune_test.py MASKBERT [--few]: `maskbert finetune` and `eval --task` on every kind of task, over a toy.
 
 A model learns each task; `eval` repeats the figures of the run, and `classify` and `answer` its predictions, exactly. The same bits
-for any number of threads and after kills. Several seeds, a grid, repeats. What is refused. --few (under sanitizers): a step of a task of each head, nothing is learned.
+for any number of threads and after kills. Several seeds, a grid, repeats. What is refused. --few (under sanitizers): a step of a task of each head on fewer samples, nothing is learned.
 """
 import json
 import math
