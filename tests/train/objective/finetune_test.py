@@ -223,7 +223,7 @@ def several_runs(toy):
     toy.remove("many")
 
 
-def refuses(toy):
+def refuses_options(toy):
     command = arguments("text", "new")
     toy.refused("--task TASK", "finetune", "trained", "--data", "text", "-o", "new")
     toy.refused("one of cola", *command, "--task", "sst-3")
@@ -232,19 +232,23 @@ def refuses(toy):
     toy.refused("--grid lr=", *command, "--grid", "lr=")
     toy.refused("--grid batch=1.5", *command, "--grid", "batch=1.5")
     toy.refused("different values each", *command, "--grid", "lr=1e-4,2e-4,0.0001")
-    toy.refused("--max-length 999: the model has", *command, "--steps", 1, "--max-length", 999)
     toy.refused("--stride", *command, "--stride", 5)
     toy.refused("--seeds 2: seeds up to 2^63 - 1", *command, "--seed", 2**63 - 1, "--seeds", 2)
     made = toy.run(*command, "--seed", 2**63)
     assert made.returncode == 2 and f"--seed: '{2**63}' is not a whole number from 0 to 2^63 - 1\n" in made.stderr, made.stderr
     toy.refused("--null-threshold: for squad2 alone", *command, "--null-threshold", 1)
+    toy.refused("--nbest: for questions", "eval", "trained", "--task", "text", "--data", "text", "--nbest", "b")
+    toy.refused("one of them is expected", *command, "--json", "--csv")
+
+
+def refuses(toy):
+    """What the folders and files are read for."""
+    command = arguments("text", "new")
+    toy.refused("--max-length 999: the model has", *command, "--steps", 1, "--max-length", 999)
     toy.refused("the training data have no such", *arguments("odd", "new", "--task", "text"))
     toy.refused("2 or more are expected", *arguments("flat", "new", "--task", "text"))
     toy.refused("there is one already", *command, "--seeds", 2, "-o", "text")
     toy.refused("has no head for the task text", "eval", "trained", "--task", "text", "--data", "text")
-    toy.refused("--nbest: for questions", "eval", "trained", "--task", "text", "--data", "text", "--nbest", "b")
-    toy.refused("one of them is expected", *command, "--json", "--csv")
-    refuses_options_of_eval(toy)
     toy.refused("--split heldout", "eval", "trained", "--task", "text", "--data", "text", "--split", "heldout")
 
 
@@ -286,6 +290,6 @@ if __name__ == "__main__":
             test(toy)
         return run
 
-    RUNS = () if FEW else (windows, limits_of_folders, short_masks, same_bits, several_runs, resumed_evaluations, packed_files, cut_texts, published_names)
+    RUNS = () if FEW else (windows, limits_of_folders, short_masks, same_bits, several_runs, resumed_evaluations, packed_files, cut_texts, published_names, refuses_options, refuses_options_of_eval)
     tests = {t.__name__: in_work(t) for t in (every_task, *RUNS, refuses, odd_files, undefined_metric, other_spellings)}
     sys.exit(pretrain_toy.run_tests(TaskToy, MASKBERT, tests, ["trained", "odd", "flat", *finetune_toy.TASKS]))
