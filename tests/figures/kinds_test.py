@@ -19,7 +19,7 @@ try:
 except ImportError as e:
     print(f"skipped: {sys.executable} has no matplotlib ({e}); apt install python3-matplotlib")
     sys.exit(77)
-from case import PACKAGE, SHIPPED_DPI, SVG, Case, curves, data, figure_of, figures, kinds, numbers, paper, said_by, texts  # noqa: E402
+from case import PACKAGE, SHIPPED, SVG, Case, curves, data, figure_of, figures, kinds, numbers, paper, said_by, texts  # noqa: E402
 from figures import command  # noqa: E402
 from maps_cases import Maps  # noqa: E402, F401
 
@@ -41,7 +41,6 @@ class Files(Case):
     def test_formats_are_valid_files_of_the_columns_width(self):
         for kind in ALL_FORMATS:
             with paper.style():
-                matplotlib.rcParams["pdf.fonttype"] = 3  # quicker than a font of its own for each file
                 figure = figure_of(kind, kinds.KINDS[kind].example, 1)
                 for suffix in ("png", "pdf"):
                     paper.save(figure, self.work / f"a.{suffix}")
@@ -52,14 +51,14 @@ class Files(Case):
             self.assertIn(b"/MediaBox [ 0 0 237.6 ", pdf)
 
     def test_two_columns_are_as_wide_as_a_page(self):
-        self.assertEqual(SHIPPED_DPI, 300)
+        self.assertEqual((SHIPPED["savefig.dpi"], SHIPPED["pdf.fonttype"]), (300, 42))
         self.assertIn('width="496.8pt"', self.draw("lines", kinds.KINDS["lines"].example).read_text())
         self.assertIn(b"/MediaBox [ 0 0 496.8 ", self.draw("lines", kinds.KINDS["lines"].example, 2, "pdf").read_bytes())
 
     def test_a_note_of_wide_letters_stays_inside(self):
         with paper.style():
             figure = figure_of("lines", {**kinds.KINDS["lines"].example, "note": "MASKS OF WIDE WORDS " * 12 + "M" * 90}, 1)
-            figure.set_dpi(SHIPPED_DPI)
+            figure.set_dpi(SHIPPED["savefig.dpi"])
             figure.draw_without_rendering()
             box = figure._supxlabel.get_window_extent()
             self.assertTrue(0 <= box.x0 and box.x1 <= figure.bbox.x1, (box, figure.bbox))
