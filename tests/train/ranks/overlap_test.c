@@ -11,7 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { MOST_SUMS = 8, LAYERS = 2, HIDDEN = 32 };
+enum { MOST_SUMS = 8, LAYERS = 2, HIDDEN = 16 };
 
 /* ---- a comm of one rank that records its sums ---- */
 
@@ -117,7 +117,7 @@ static void check(uint32_t parts, enum recompute recompute, const struct learn_o
                 plain = recorded;
     struct recorder recorder = {0};
     random_restart();
-    random_model(LAYERS, HIDDEN, 2, 2, "gelu");
+    random_model(LAYERS, HIDDEN, 1, 2, "gelu");
     run(&recorded, learn, &recorder);
     run(&plain, learn, NULL);
     assert_int_equal(recorder.ended, STEPS);
