@@ -33,27 +33,27 @@ struct pass {
 
 /* The last passes have the keys of the first. Most memory is needed at the beginning: later growth would forget graphs. */
 static const struct pass passes[] = {
-    {0, 3, 1, .1, .1, .words = 20},
-    {0, 3, 1, .1, .1, .words = 18, .weight = 0.3},
-    {0, 3, 1, .1, .1},
-    {0, 3, 1, .1, .1, .added = 1},
-    {0, 3, 1, .1, .1, .added = 2, .shakes = true},
-    {3, 3, 1, .1, .1},
-    {3, 3, 1, .1, .1, .words_only = true},
-    {3, 3, 1, .1, .1, .added = 1},
-    {0, 3, 2, .1, .1},
-    {0, 3, 2, .1, .1, .added = 1},
-    {0, 3, 2, .1, .1},
-    {0, 3, 1, .2, .1},
-    {0, 3, 1, .2, .1},
-    {0, 3, 1, .1, 0},
-    {0, 3, 1, .1, 0, .words_only = true},
-    {0, 3, 1, .1, .1, .recompute = RECOMPUTE_LAYER},
-    {0, 3, 1, .1, .1, .recompute = RECOMPUTE_LAYER, .added = 1},
-    {0, 3, 1, .1, .1, .loss_only = true},
-    {0, 3, 1, .1, .1, .loss_only = true, .added = 1},
-    {0, 3, 1, .1, .1, .words = 3},
-    {0, 3, 1, .1, .1, .shakes = true, .added = 2},
+    {0, 2, 1, .1, .1, .words = 20},
+    {0, 2, 1, .1, .1, .words = 18, .weight = 0.3},
+    {0, 2, 1, .1, .1},
+    {0, 2, 1, .1, .1, .added = 1},
+    {0, 2, 1, .1, .1, .added = 2, .shakes = true},
+    {3, 2, 1, .1, .1},
+    {3, 2, 1, .1, .1, .words_only = true},
+    {3, 2, 1, .1, .1, .added = 1},
+    {0, 2, 2, .1, .1},
+    {0, 2, 2, .1, .1, .added = 1},
+    {0, 2, 2, .1, .1},
+    {0, 2, 1, .2, .1},
+    {0, 2, 1, .2, .1},
+    {0, 2, 1, .1, 0},
+    {0, 2, 1, .1, 0, .words_only = true},
+    {0, 2, 1, .1, .1, .recompute = RECOMPUTE_LAYER},
+    {0, 2, 1, .1, .1, .recompute = RECOMPUTE_LAYER, .added = 1},
+    {0, 2, 1, .1, .1, .loss_only = true},
+    {0, 2, 1, .1, .1, .loss_only = true, .added = 1},
+    {0, 2, 1, .1, .1, .words = 3},
+    {0, 2, 1, .1, .1, .shakes = true, .added = 2},
 };
 enum { PASSES = sizeof passes / sizeof *passes };
 
@@ -78,6 +78,7 @@ static void slice(struct train_subject *s, const struct pass *p, struct part *pa
     }
     part->batch.list = part->list;
     struct train_target *words = &part->batch.target[SUBJECT_WORDS];
+    assert_true(p->words <= part->batch.tokens);
     for (uint32_t k = 0; k < p->words; k++)
         part->masked[k] = k;
     if (p->words) {

@@ -72,14 +72,19 @@ static void other_begin(const struct train_subject *s, struct piece *piece,
         fail_msg("%s", e.text);
 }
 
-/* Values after some steps. waits: the device has nothing left to do after each call. */
+/* Values after some steps on three sequences. waits: the device has nothing left to do after each call. */
 static float *run_steps(const struct optimizer *o, bool waits)
 {
     struct train_subject s;
     struct error e = {0};
     double norm;
+    struct train_batch few;
+    int32_t offsets[SEQUENCES + 1];
+    uint32_t rows[ROWS];
     mock_gpu_subject(&s, 1, ELEMENT_F32);
-    const struct gradients_request r = subject_request(&s);
+    struct gradients_request r = subject_request(&s);
+    train_batch_slice(&s.batch, 0, 3, &few, offsets, rows);
+    r.batch = &few;
     int allocated = 0, copies = 0;
     struct train_state other;
     struct piece piece;
