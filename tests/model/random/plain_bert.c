@@ -136,14 +136,12 @@ static bool sees(const struct plain_bert *b, uint32_t layer, uint32_t head, uint
 /* T5's buckets, 32 of them, up to distance 128. */
 static double bias_of(const struct plain_bert *b, const float *table, uint32_t head, int offset)
 {
-    if (!table)
-        return 0;
     const int distance = abs(offset);
-    const double far = 8 + floor(8 * log(distance / 8.0) / log(16.0) + 1e-9);
+    const double far = table ? 8 + floor(8 * log(distance / 8.0) / log(16.0) + 1e-9) : 0;
     const int bucket = (offset > 0 ? 16 : 0) + (distance < 8 ? distance
                                                 : far < 15   ? (int)far
                                                              : 15);
-    return (double)table[(uint32_t)bucket * b->config->heads + head];
+    return table ? (double)table[(uint32_t)bucket * b->config->heads + head] : 0;
 }
 
 /* Query, key and value, out of one tensor or three. */

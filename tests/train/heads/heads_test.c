@@ -14,7 +14,7 @@
 /* ---- float64 ---- */
 
 static uint32_t most_threads = 3; /* --few: 2 */
-static bool every_family = true;   /* --few: BERT alone where a test is about heads */
+static bool every_family = true;  /* --few: BERT alone where a test is about heads */
 
 /* Those of BERT are the first. */
 static bool tried(const struct head_case *c)
