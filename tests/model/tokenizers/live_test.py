@@ -44,7 +44,7 @@ def main():
     o = p.parse_intermixed_args()
     lines = [line.encode() for line in texts.texts(500)]
     more = list(parity.mixtures(80 if o.few else 3000, False))
-    points = list(parity.code_points(False))[::400 if o.few else 1]
+    points = list(parity.code_points(False, False))[::400 if o.few else 1]
     o.size = 150 if o.few else o.size
     wrong = 0
     for name, tokenizer in families.families(o.size, 31 if o.few else 1).items():
