@@ -29,12 +29,12 @@ def both(toy, *options):
 
 def epochs(toy):
     """Two epochs, whose samples have other numbers for dropout, of different lengths, with evaluations: the second replays what the first recorded."""
-    some = (toy.work / "text.txt").read_text().split("\n\n")[::4]
-    (toy.work / "part.txt").write_text("\n\n".join(some) + "\n")
-    toy.ok("prep", "part.txt", "--vocab", "model", "--length", 32, "--held-out", 0.1, "--dupe", 1, "-o", "small")
-    (toy.work / "part.txt").unlink()
-    samples, with_graphs, without = both(toy, "--data", "small", "--steps", 18, "--batch", 4, "--eval-every", 8)
-    assert 9 * 4 < samples < 14 * 4, samples
+    half = (toy.work / "text.txt").read_text().split("\n\n")[::2]
+    (toy.work / "half.txt").write_text("\n\n".join(half) + "\n")
+    toy.ok("prep", "half.txt", "--vocab", "model", "--length", 32, "--held-out", 0.1, "--dupe", 1, "-o", "small")
+    (toy.work / "half.txt").unlink()
+    samples, with_graphs, without = both(toy, "--data", "small", "--steps", 18, "--batch", 8, "--eval-every", 8)
+    assert 9 * 8 < samples < 14 * 8, samples
     assert max(with_graphs[9:]) == min(with_graphs) < 0.2 * min(without), (with_graphs, without)
     toy.remove("graphs", "plain", "small")
 
