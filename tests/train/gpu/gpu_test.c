@@ -6,63 +6,27 @@
 #include "model/train/optimizer.h"
 #include "runtime/device/emulated/emulated.h"
 #include "tests/support/test.h"
+#include "tests/train/gpu/state_equal.h"
 #include "tests/train/heads/head_subject.h"
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
-/* ---- comparing ---- */
+/* ---- three sequences, where all nine show no more ---- */
 
-static double norm(const struct piece *p, const float *a, const float *b)
-{
-    double sum = 0;
-    for (uint64_t k = p->first; k < p->first + p->count; k++) {
-        const double d = (double)a[k] - (b ? (double)b[k] : 0);
-        sum += d * d;
-    }
-    return sqrt(sum);
-}
+enum { FEW_FIRST = 3, FEW = GROUP };
 
-/* The largest norm of a tensor of the piece's layer. */
-static double largest_in_layer(const struct train_state *s, const struct piece *of,
-                               const float *truth)
-{
-    double ret = 0;
-    for (uint32_t k = 0; k < s->pieces; k++)
-        if (s->piece[k].parameter->layer == of->parameter->layer)
-            ret = fmax(ret, norm(&s->piece[k], truth, NULL));
-    return ret;
-}
+struct few {
+    struct train_batch batch;
+    int32_t offsets[SEQUENCES + 1];
+    uint32_t rows[HEAD_ROWS];
+};
 
-/* The scores' softmax does not see it: its gradient is 0, of which rounding is left. */
-static bool is_key_bias(const struct piece *p)
+/* The request is over these sequences from here on. */
+static void take_few(struct few *f, struct gradients_request *r)
 {
-    return p->parameter->id == PARAMETER_KEY_BIAS;
-}
-
-/* |d| <= tolerance max(|g|, 1e-3 of the largest |g| in its layer), norms by tensor. */
-static void must_equal(const char *name, const struct train_state *s, const float *got,
-                       const float *truth, double tolerance)
-{
-    for (uint32_t k = 0; k < s->pieces; k++) {
-        const struct piece *p = &s->piece[k];
-        const double d = norm(p, got, truth),
-                     of = fmax(norm(p, truth, NULL),
-                               (is_key_bias(p) ? 0.1 : 1e-3) * largest_in_layer(s, p, truth));
-        if (!(d <= tolerance * of))
-            fail_msg("%s: %s is off by %g of %g", name, p->parameter->name, d, of);
-    }
-}
-
-static void losses_must_equal(const char *name, const struct gradients_request *r,
-                              const struct batch_loss *got, const struct batch_loss *truth,
-                              double tolerance)
-{
-    const double is = total_loss(r, got), must = total_loss(r, truth);
-    if (!(fabs(is - must) <= tolerance * must))
-        fail_msg("%s: loss %.9g, and not %.9g", name, is, must);
-    for (uint32_t k = 0; k < r->batch->targets; k++)
-        assert_int_equal(got->target[k].count, truth->target[k].count);
+    train_batch_slice(r->batch, FEW_FIRST, FEW, &f->batch, f->offsets, f->rows);
+    r->batch = &f->batch;
 }
 
 /* ---- a model of two layers ---- */
@@ -103,7 +67,7 @@ static void gradients_in_f32_are_the_cpus(void **unused)
                                 got = subject_run(&gpu, &of_gpu);
         float *expected = state_gradient(cpu.state), *gradient = state_gradient(gpu.state);
         losses_must_equal(cases[k].name, &of_cpu, &got, &truth, 1e-6);
-        must_equal(cases[k].name, cpu.state, gradient, expected, 1e-5);
+        gradients_must_equal(cases[k].name, cpu.state, gradient, expected, 1e-5);
         free(expected);
         free(gradient);
         subject_end(&cpu);
@@ -116,8 +80,8 @@ static double error_of(const struct train_state *s, const float *got, const floa
 {
     double d = 0, of = 0;
     for (uint32_t k = 0; k < s->pieces; k++) {
-        d += pow(norm(&s->piece[k], got, truth), 2);
-        of += pow(norm(&s->piece[k], truth, NULL), 2);
+        d += pow(piece_norm(&s->piece[k], got, truth), 2);
+        of += pow(piece_norm(&s->piece[k], truth, NULL), 2);
     }
     return sqrt(d / of);
 }
@@ -151,11 +115,12 @@ static void gradients_in_bf16_are_as_good_as_the_cpus(void **unused)
 /* ---- heads ---- */
 
 static void run_head(const struct head_case *c, const char *device, struct head_subject *s,
-                     struct gradients_request *r, struct batch_loss *loss)
+                     struct few *few, struct gradients_request *r, struct batch_loss *loss)
 {
     subjects_are_on(device);
     head_begin(s, c, ELEMENT_F32, 2);
     *r = head_request(s, 0.3);
+    take_few(few, r);
     *loss = subject_run(&s->base, r);
 }
 
@@ -165,16 +130,17 @@ static void each_head_is_the_cpus(void **unused)
     (void)unused;
     for (const struct head_case *c = head_cases; c->name; c++) {
         struct head_subject cpu, gpu;
+        struct few few[2];
         struct gradients_request r, of_gpu;
         struct batch_loss truth, got;
         if (c->type && !strcmp(c->type, "modernbert"))
             continue;
-        run_head(c, NULL, &cpu, &r, &truth);
-        run_head(c, "emulated", &gpu, &of_gpu, &got);
+        run_head(c, NULL, &cpu, &few[0], &r, &truth);
+        run_head(c, "emulated", &gpu, &few[1], &of_gpu, &got);
         float *expected = state_gradient(cpu.base.state),
               *gradient = state_gradient(gpu.base.state);
         losses_must_equal(c->name, &r, &got, &truth, 1e-6);
-        must_equal(c->name, cpu.base.state, gradient, expected, 1e-5);
+        gradients_must_equal(c->name, cpu.base.state, gradient, expected, 1e-5);
         /* Once more, now recorded, and then with other dropout before the labels. */
         for (int other = 0; other < 2 && c == head_cases; other++) {
             of_gpu.head_dropout += other * 0.3;
@@ -230,10 +196,8 @@ static float *values_after(const struct optimizer *o, const char *device,
                            struct train_subject *s, double *ret_norm)
 {
     struct gradients_request r = begin(&cases[0], ELEMENT_F32, device, s);
-    uint32_t rows[ROWS];
-    struct train_batch few;
-    train_batch_slice(&s->batch, 0, 3, &few, (int32_t[SEQUENCES + 1]){0}, rows);
-    r.batch = &few;
+    struct few few;
+    take_few(&few, &r);
     for (uint64_t step = 1; step <= STEPS; step++) {
         subject_run(s, &r);
         take_step(o, s, step, ret_norm);
@@ -243,7 +207,7 @@ static float *values_after(const struct optimizer *o, const char *device,
     return ret;
 }
 
-/* Three sequences. AdamW makes whole steps of a gradient of rounding. */
+/* AdamW makes whole steps of a gradient of rounding. */
 static void steps_are_the_cpus(void **unused)
 {
     (void)unused;
@@ -256,7 +220,7 @@ static void steps_are_the_cpus(void **unused)
         assert_true(fabs(gpu_norm - cpu_norm) <= 1e-5 * cpu_norm);
         for (uint32_t k = 0; k < cpu.state->pieces; k++) {
             const struct piece *p = &cpu.state->piece[k];
-            const double d = norm(p, value, expected), of = norm(p, expected, NULL);
+            const double d = piece_norm(p, value, expected), of = piece_norm(p, expected, NULL);
             if (!(d <= 1e-5 * of) && !is_key_bias(p))
                 fail_msg("%d: %s is off by %g of %g", kind, p->parameter->name, d, of);
         }
@@ -311,7 +275,9 @@ static void bits_do_not_depend_on_the_order_of_threads(void **unused)
         struct train_subject s;
         double of_step;
         emulated_set_seed(seed);
-        const struct gradients_request r = begin(&cases[0], ELEMENT_BF16, "emulated", &s);
+        struct few few;
+        struct gradients_request r = begin(&cases[0], ELEMENT_BF16, "emulated", &s);
+        take_few(&few, &r);
         subject_run(&s, &r);
         take_step(&lamb, &s, 1, &of_step);
         const uint64_t bytes = s.state->count * sizeof(float);
