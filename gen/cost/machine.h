@@ -5,7 +5,7 @@
 #include "gen/target.h"
 #include "masks/base/error.h"
 
-/* Seconds on one worker. On CUDA a worker is an equal share of the device, whatever number of row blocks is in flight. */
+/* Seconds of one worker. On CUDA a worker is one of `workers` equal shares of the device, however many row blocks are in flight. */
 enum rate {
     RATE_TILE_FLOP,  /* per FLOP of a tile's two products (4 D an entry) */
     RATE_TILE_ENTRY, /* per score entry of a tile: scale, max, exp, sum */

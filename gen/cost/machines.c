@@ -17,8 +17,8 @@
 #include <stddef.h>
 
 /* clang-format off */
-/* Rates of GPUs: an H100's (the figures) times three ratios of seconds to the H100's: of a clock, of a FLOP on a processor, of a
-   byte at a processor's share of the memory's rate. */
+/* Rates of GPUs: an H100's (the figures), each times a ratio of this GPU's seconds to the H100's. CLOCK: of a clock. PRODUCT: of a FLOP
+   on a processor. BYTES: of a byte at a processor's share of the memory's rate. */
 #define F32_RATES(CLOCK, PRODUCT, BYTES) { \
         {(PRODUCT)*3.49e-11, (CLOCK)*1.37e-09, (CLOCK)*9.96e-10, (CLOCK)*7.9e-11, (CLOCK)*2.73e-09, \
          (PRODUCT)*4.59e-11, (CLOCK)*3.79e-07, (CLOCK)*2.27e-07, (CLOCK)*2.94e-09, (PRODUCT)*1.08e-10, \

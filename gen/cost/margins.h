@@ -15,8 +15,8 @@
    10 to 40 % (star, n = 128 and 512). */
 #define LEAST_ROWS_GAIN 0.05
 
-/* Minimum relative saving of a launch whose global rows are cut: the gain is lost where other heads do less than this one,
-   to which they are taken to be alike. */
+/* Minimum relative saving for cutting global rows. The prediction takes all heads to be alike; where others have less work than
+   this one, the gain is lost. */
 #define LEAST_CUT_GAIN 0.1
 
 /* Factor of the price of single rows with several ranges, where they compete with tiles. Such rows measured up to

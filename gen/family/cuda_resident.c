@@ -218,7 +218,7 @@ static uint32_t row_blocks_of(const struct target *t, const struct kernel_config
     return row_blocks ? row_blocks : 1;
 }
 
-/* Rates for a machine without measurements. K and V of a head come to shared memory once, not once a row block. A warp begins
+/* Scales the rates of the tiled kernels, for a machine without measurements. K and V of a head come to shared memory once, not once for each row block. A warp begins
    its row block without a block's start, which is about half of an item's cost. The backward pass has five products,
    whereas dQ and dK, dV of the tiled kernels have eight. */
 static void guess_rates(uint32_t row_blocks, struct machine *m)

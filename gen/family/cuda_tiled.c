@@ -59,6 +59,7 @@ static const struct few {
 } few[] = {
     {"sm_80", 5, ABI_SOFTMAX, true, true, {.forward = 2}},
     {"sm_90a", 5, ABI_SOFTMAX, true, true, {.forward = 2}},
+    {"sm_90a", 3, ABI_SOFTMAX, false, false, {.key = 2}},
     {"sm_100a", 4, ABI_SOFTMAX, false, false, {.query = 2, .key = 2}},
     {"sm_100a", 5, ABI_SOFTMAX, true, false, {.forward = 2}},
     {"sm_100a", 5, ABI_SOFTMAX, false, true, {.forward = 2}},
@@ -115,9 +116,10 @@ struct tiled_blocks tiled_blocks(const struct target *t, const struct kernel_con
 }
 
 /* With tall row blocks this dQ spills. */
-static bool tall_spills(const struct kernel_request *r)
+static bool tall_spills(const struct target *t, const struct kernel_request *r)
 {
-    return r->dtype == ABI_F16 && r->transform == ABI_SOFTMAX && r->head_dim > 112;
+    return (r->dtype == ABI_F16 || !strcmp(t->name, "sm_100a")) &&
+           r->transform == ABI_SOFTMAX && r->head_dim > 112;
 }
 
 /* True if a processor holds two blocks. It has a KiB more than a block may ask for, and keeps a KiB for each. */
@@ -139,7 +141,7 @@ static bool takes_tall(const struct target *t, const struct kernel_request *r,
         return pass == FAMILY_FORWARD && two_fit(t, forward_bytes(t, &tall));
     if (pass == FAMILY_FORWARD)
         return b.forward % 2 == 0 && forward_bytes(t, &tall) <= t->shared_bytes;
-    return !tall_spills(r) && b.query % 2 == 0 && b.key % 2 == 0 &&
+    return !tall_spills(t, r) && b.query % 2 == 0 && b.key % 2 == 0 &&
            backward_bytes(t, &tall) <= t->shared_bytes;
 }
 
@@ -177,8 +179,8 @@ static uint32_t in_flight(const struct target *t, const struct kernel_config *c,
     return most < fit ? most : fit;
 }
 
-/* The machine's rates are of D = 64 and `measured` blocks in flight. Warps of 32 rows have the price of warps of 16: no GPU has
-   run them; tools/sass --model h100 predicts .78 of the time. */
+/* The machine's rates are of D = 64 and `measured` blocks in flight. Warps of 32 rows are priced like warps of 16, because no GPU
+   has run them; tools/sass --model h100 predicts that they take .78 of the time of 16. */
 static void rates(const struct target *t, const struct kernel_config *c, struct machine *m)
 {
     static const double measured[PASSES] = {4, 3, 3};
@@ -223,6 +225,12 @@ static void launch(const struct target *t, const struct kernel_config *c, enum f
     ret->partial_row = splits(c) ? partial_row(c) : 0;
 }
 
+/* Steps of the loop for delta's estimate that are unrolled at once: on sm_80 dQ with shared rows spills with 4. */
+static uint32_t outputs_unrolled(const struct target *t, const struct kernel_config *c)
+{
+    return c->shared_rows && !strcmp(t->name, "sm_80") ? 2 : 4;
+}
+
 static void numbers(const struct target *t, const struct kernel_config *c, struct text *out)
 {
     const struct tiled_blocks b = tiled_blocks(t, c);
@@ -230,10 +238,11 @@ static void numbers(const struct target *t, const struct kernel_config *c, struc
              "enum {\n    FORWARD_SHARED = %" PRIu32 ",\n    BACKWARD_SHARED = %" PRIu32
              ",\n    BIAS_SHARED = %" PRIu32 ",\n    FORWARD_BLOCKS = %" PRIu32
              ",\n    QUERY_BLOCKS = %" PRIu32 ",\n    KEY_BLOCKS = %" PRIu32
-             ",\n    BIAS_BLOCKS = %" PRIu32
+             ",\n    BIAS_BLOCKS = %" PRIu32 ",\n    OUTPUTS_UNROLLED = %" PRIu32
              ",\n    SHARED_ROWS = %d,\n    ROW_PASS = %d,\n    CUT_ROWS = %d,\n};\n",
              forward_bytes(t, c), backward_bytes(t, c), backward_bytes(t, c), b.forward,
-             b.query, b.key, b.bias, c->shared_rows, tiled_has_row_pass(c), c->cut_rows);
+             b.query, b.key, b.bias, outputs_unrolled(t, c), c->shared_rows,
+             tiled_has_row_pass(c), c->cut_rows);
 }
 
 extern const struct kernel_family family_cuda_tiled;

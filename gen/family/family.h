@@ -46,7 +46,7 @@ struct kernel_family {
        of this list. Returns how many. */
     uint32_t (*step_shapes)(const struct kernel_request *r, enum machine_pass pass,
                             const struct step_shape *ret[STEP_SHAPES_MOST]);
-    /* Adds the pass's phases, and what it needs of the workspace. */
+    /* Adds to *ret the phases of the pass and the workspace that it needs. */
     void (*launch)(const struct target *t, const struct kernel_config *c, enum family_pass pass,
                    struct launch_record *ret);
     /* The numbers that the templates of this family alone read, once for both passes; null: there are none. */

@@ -40,7 +40,7 @@ static bool applies(const struct row_block *s, const struct price *p)
     return false;
 }
 
-/* Adds the work of lines over so many columns, without their entries. */
+/* Adds the work of `lines` lines that visit `columns` columns, without that of their entries. */
 static void count_lines(uint32_t rows, double lines, double columns, struct effort *ret)
 {
     ret->count[UNIT_COLUMN] += line_columns(rows, columns, lines);

@@ -16,7 +16,7 @@
 enum { FAMILIES_REJECTED = 4 };
 
 struct plan_rejected {
-    /* Null: the plan's own; or whose plan of the mask was dearer. */
+    /* Null: the plan's own family. Else the family whose plan of this mask was dearer. */
     const struct kernel_family *family;
     /* The row block lowering taken everywhere that it applies, or "dense"; of another family's plan its summary. */
     char lowering[80];

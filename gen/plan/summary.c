@@ -202,7 +202,7 @@ static bool is_all(uint32_t uses, enum abi_piece_kind kind)
     return !uses || uses == 1u << kind || (kind == ABI_RESIDUE && uses >> kind & 1);
 }
 
-/* Lists the lowerings that the plan does not consist of, with their seconds. */
+/* Lists the lowerings that could make the whole plan instead, with their seconds; the plan may use one for a part. */
 static void list_rejected(const struct plan *p, enum machine_pass pass, uint32_t uses,
                           const struct plan_alone *alone, struct plan_summary *s)
 {

@@ -108,7 +108,7 @@ static void add_piece(struct step_builder *b, const struct abi_item *item,
     }
 }
 
-/* The tile's words as a pattern, or 0 where all own rows have the same; they are zeros again after. */
+/* The tile's words as a pattern; 0 if all rows that the item owns have the same word. Sets the words to zero afterwards. */
 static struct visited_tile take_words(struct step_builder *b, const struct abi_item *item,
                                       u32 tile)
 {

@@ -38,7 +38,7 @@ static void keep_shorter(struct phrase *best, struct phrase other)
     phrase_finish(&loser);
 }
 
-/* "word(a,b)" and "title a,b"; nothing where the list is empty. */
+/* Adds a term: "word(a,b)" in the mask language, "title a,b" to show. Adds nothing if the list is empty. */
 static void add_list(struct phrase *p, const char *word, const char *title, struct numbers l)
 {
     if (!numbers_count(l))

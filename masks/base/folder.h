@@ -16,7 +16,7 @@ struct folder {
 /* Removes the folder and all in it; what cannot be removed stays. */
 void folder_remove(const char *path);
 
-/* Makes `aside` and the parents of `path`. 0, or -1 with one line that starts with a path. */
+/* Makes the folder `aside` and the missing parents of `path`. Returns 0, or -1 with an error of one line that starts with a path. */
 int folder_begin(const char *path, struct folder *ret, struct error *e);
 
 /* Releases *f. If `result` is 0, gives the files their place: a new folder gets its name at once, in one that exists

@@ -53,8 +53,7 @@ static void draw_edge(uint32_t size, const char *left, const char *right, struct
     text_add(out, "%s", right);
 }
 
-/* A line of the picture runs through all panels that stand side by side. */
-/* An edge of each of the panels, side by side. */
+/* The upper or the lower edges of panels that stand side by side, in one line. */
 static void draw_edges(uint32_t count, uint32_t size, const char *left, const char *right,
                        struct text *out)
 {

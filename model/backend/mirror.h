@@ -13,7 +13,7 @@ struct mirror {
     struct training_device device;
     float *array; /* the backend's */
     float *
-        host; /* the same address where the host may read the array, else the host's own; zeroed */
+        host; /* the same address where the host may read the array, else a zeroed buffer of the host's */
     uint64_t count;
 };
 

@@ -235,7 +235,7 @@ static const struct module {
     {"Normalize", "config.json", take_normalize, BEFORE_END, BEFORE_END, false, false},
 };
 
-/* The class at the end of a type such as sentence_transformers.models.Pooling. */
+/* The kind that is named at the end of a type such as sentence_transformers.models.Pooling; null: not known. */
 static const struct module *find_kind(const char *type)
 {
     static const char library[] = "sentence_transformers.";

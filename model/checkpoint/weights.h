@@ -51,7 +51,7 @@ void weights_release(const struct weights *w);
 
 /* Null: not there. `layer` is 0 for what is in no layer. */
 struct tensor *weights_get(const struct weights *w, enum parameter_id id, uint32_t layer);
-/* By the parameter's name, which is its architecture's; null: not there. */
+/* The tensor of this parameter name, as the architecture spells it; null: not there. */
 struct tensor *weights_find(const struct weights *w, const char *name);
 /* count elements from the first; data must be there, and on the host. */
 void tensor_to_f32(const struct tensor *t, uint64_t first, uint64_t count, float *ret);

@@ -34,7 +34,8 @@ struct encoder {
     struct embeddings embeddings;
     struct feed_form feed;
     struct layer *layer; /* [layers] */
-    float *relative;     /* [heads, n, n] of the mask's n: added to scores; null: nothing */
+    float *
+        relative; /* [heads, n, n], n of the mask: the model's bias by relative position, added to scores; null: none */
     float *rotation
         [2]; /* of local layers, of global ones: cosines [positions, head_dim / 2], then sines; or null */
     struct norm final_norm; /* where norms come first */
@@ -46,6 +47,6 @@ struct encoder {
     struct linear pooler_twin, words_dense_twin, words_out_twin; /* where the engine trains */
 };
 
-/* Hands all that g's config, weights and parts ask for to the backend, which is open. */
+/* Gives the backend, which is open, every weight that g's config and parts need, in the backend's form. */
 int encoder_pack(struct engine *g, struct error *e);
 void encoder_destroy(struct encoder *c); /* null is fine */

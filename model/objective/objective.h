@@ -99,7 +99,7 @@ struct objective {
     void (*loss_text)(double loss, const double mean[TARGETS_MOST], struct text *to);
     /* "4096 samples, .." */
     void (*describe)(const struct objective_data *d, struct text *to);
-    /* A line if the running means are where a model has learned nothing yet; false: they are not. Null: unknown. */
+    /* True if the running means are where a model has learned nothing yet; *to then gets a line that says so. A null pointer: this is unknown. */
     bool (*plateau)(const struct objective_data *d, const double mean[TARGETS_MOST],
                     struct text *to);
     /* Adds to the options of run.json. Null: there are none. */

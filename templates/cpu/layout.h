@@ -22,7 +22,7 @@ enum {
     SCORE_STRIDE = CPU_SCORE_STRIDE(CHUNK_COLS),
     KEEP_WORDS = CPU_KEEP_WORDS(CHUNK_COLS),
     /* A panel: PANEL_COLS columns of a transposed operand, and the next 32 once more, so that any
-       32 columns that begin in it lie in a row. */
+       32 neighbouring columns that begin in it lie in it. */
     PANEL_COLS = CPU_PANEL_COLS,
     PANEL_EXTRA = CPU_PANEL_EXTRA,
     GATHER_STRIDE = CPU_GATHER_STRIDE, /* of gathered columns, transposed */
@@ -235,7 +235,7 @@ static inline float *pack_rows(const struct sequence *s, enum operand_kind k)
            (u64)k * padded * WIDTH;
 }
 
-/* Matrix units: WIDTH words for rows 2 k and 2 k + 1, the second row's element in the upper half. */
+/* Matrix units: operand k with rows in pairs. Rows 2 i and 2 i + 1 share WIDTH words, the second row's element in the upper half. */
 static inline u32 *pack_pairs(const struct sequence *s, enum operand_kind k)
 {
     u32 padded = padded_rows(s->a);

@@ -24,8 +24,8 @@ struct column_tile {
     u32 first;
     u32 at, width; /* score columns of the block */
     u32 pattern;   /* panel: as in struct abi_tile */
-    u32 next;      /* ... and this is the next tile's pattern; 0: none */
-    u32 columns;   /* panel: bit c: column first + c counts */
+    u32 next; /* with a shift: pattern of the tile that holds the panel's second half; 0: none */
+    u32 columns; /* panel: bit c: column first + c counts */
 };
 
 struct block {

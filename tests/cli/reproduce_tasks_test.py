@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""reproduce_tasks_test.py MASKC: tools/reproduce glue-like, sparsegen, pruning and blockbert over a toy. Every table is complete; a killed call goes on
-and makes no cell twice; --minutes leaves out seeds, then tasks, never masks; what is refused; the rule of the verdicts in numbers."""
+"""reproduce_tasks_test.py MASKC: tools/reproduce glue-like, sparsegen, pruning and blockbert over a toy. Is every table complete? Does a killed
+call go on and make no cell twice? Does --minutes leave out seeds, then tasks, never masks? Are bad calls refused, and do verdicts follow their rule?"""
 import json
 import os
 import pathlib

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Measured plans: as they are, and as the entries of a file with a right checksum; what is let through is written and
-   read again. */
+/* Measured plans: the input as a whole file, then as the entries of a file with a right checksum. What is accepted is
+   written and read again. */
 #include "runtime/pipeline/measured_plans.h"
 #include "tests/fuzz/check.h"
 #include <stdlib.h>

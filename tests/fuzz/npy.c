@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Arrays: the header, then the data as a dense mask in each way and as DAM parameters; as an importance likewise. */
+/* The input as a .npy file, whose array is then read as a dense mask (plain, threshold, keep), as DAM parameters and as an importance. */
 #include "masks/readers/readers.h"
 #include "tests/fuzz/check.h"
 #include <math.h>

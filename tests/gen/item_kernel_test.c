@@ -117,7 +117,7 @@ static void test_rows(void **state)
     assert_int_equal(kernel_of(&o), ABI_GLOBAL_ROW_KERNEL);
 }
 
-/* Does an item of these lines alone take the row-block kernel, where the other takes so many rows together? */
+/* True if an item of these lines alone takes the row-block kernel, not that of diagonals, which takes `together` rows at once. */
 static bool is_scattered(const struct abi_line *line, u32 count, u32 together)
 {
     const struct item_kernels kernels = {.diagonal_rows = together, .diagonal_most = 256};

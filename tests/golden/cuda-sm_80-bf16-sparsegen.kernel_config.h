@@ -10,6 +10,7 @@ enum {
     QUERY_BLOCKS = 2,
     KEY_BLOCKS = 2,
     BIAS_BLOCKS = 2,
+    OUTPUTS_UNROLLED = 4,
     SHARED_ROWS = 0,
     ROW_PASS = 1,
     CUT_ROWS = 0,

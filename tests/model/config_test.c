@@ -89,7 +89,7 @@ static const struct {
     {MODERN "\"sliding_window\": null", NULL},
 };
 
-/* The config with one more key is refused with this error, or null: accepted. */
+/* The config with one more key must be refused with this error; null: it must be accepted. */
 static void must_be_read(const char *key, const char *error)
 {
     struct text text = {0};

@@ -146,7 +146,7 @@ def making_ways():
 
 
 def as_array(value):
-    """A tensor of the CPU; what is none stays."""
+    """A tensor on the CPU as a NumPy array; any other value as it is."""
     return value.detach().numpy() if hasattr(value, "detach") and value.device.type == "cpu" else value
 
 

@@ -252,7 +252,7 @@ static void a_wrong_cap_is_refused(void **state)
     cap_restore(before);
 }
 
-/* A mask by name, as bytes and as runs: two layers of no entries. */
+/* Fails unless these options are refused in all three ways to pass a mask: by name, as bytes and as runs (two layers without entries). */
 static void refuse_all_ways(const struct maskc_options *o, const char *text)
 {
     enum { LAYERS = 2, N = 8 };
@@ -297,7 +297,7 @@ static void wrong_options_are_refused_by_all_functions(void **state)
     }
 }
 
-/* 65 layers of 4096 heads, the mask's own or repeated. */
+/* 65 layers of 4096 heads are refused, whether the mask has 4096 heads or one is repeated. */
 static void too_many_heads_in_all_are_refused(void **state)
 {
     static const uint8_t bits[65];

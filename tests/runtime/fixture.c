@@ -147,8 +147,8 @@ void fixture_sign(uint8_t *bytes, uint64_t size)
     memcpy(digits, sum, CHECKSUM_DIGITS);
 }
 
-/* Masks that between them have every kind of piece; the first is meant to need tiles with patterns,
-   lines and rows of their own. */
+/* Masks that together need every kind of piece; the first is meant to need tiles with patterns, lines, and single rows
+   as items. */
 static const struct {
     const char *mask;
     uint32_t n;

@@ -245,7 +245,7 @@ _Noreturn void fault(const struct warp *w, const char *what, ...)
 
 /* ---- registers ---- */
 
-/* Operand as 32-bit words, with -x or ~x as written; of a float operand use float_of. */
+/* The operand as 32-bit words, its -x or ~x applied as to integers. For a float operand use float_of. */
 lanes word_of(const struct warp *w, const struct operand *o);
 
 /* Operand as floats: -x, |x|. */

@@ -67,8 +67,9 @@ struct subject {
     uint64_t hash; /* of its results */
 };
 
-static struct maskc_kernel
-    *texts[COUNT(cases)][MASKS]; /* what the machine code was made from, emulated */
+static struct maskc_kernel *texts
+    [COUNT(cases)]
+    [MASKS]; /* from source, on the emulated device: what the machine code's results must equal */
 
 /* Results of f32 are sums in another order, those of bf16 with some roundings the other way. */
 static double most_distance(enum abi_dtype dtype)

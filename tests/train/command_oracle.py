@@ -49,7 +49,7 @@ class Toy:
 
 
 def batch_of(tensors):
-    """As the oracle takes it: ids, where the second part begins, label, masked."""
+    """The batch as the oracle takes it, for each sample: ids, where the second part begins, label, masked (position, label)."""
     t = {n.removeprefix("batch."): x for n, x in tensors.items() if n.startswith("batch.")}
     batch = []
     for k, n in enumerate(t["lengths"]):

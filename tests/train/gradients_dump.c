@@ -211,7 +211,7 @@ static void save(const char *path, const struct engine *g, const struct train_st
     safetensors_finish(&out);
 }
 
-/* The batch in so many parts, cut between samples. */
+/* Computes gradients and loss of the batch in `parts` parts, cut between samples. */
 static struct batch_loss compute(struct gradients_request r, struct read_batch *b,
                                  uint32_t parts, struct gradients_workspace *w)
 {

@@ -225,7 +225,7 @@ static void test_steps(void **state)
         }
 }
 
-/* A gradient that is no number changes nothing. */
+/* A gradient that is NaN or infinite changes no parameter and no moment. */
 static void test_not_finite(void **state)
 {
     const float bad[] = {NAN, INFINITY, -INFINITY};

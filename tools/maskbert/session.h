@@ -21,7 +21,7 @@ int session_options(const struct options *o, struct engine_options *ret, struct 
 int session_open(const struct options *o, uint32_t parts, struct session *s, struct error *e);
 /* Reads the lines of o->input, or of stdin, as texts or pairs, and tokenizes them. */
 int session_read(const struct options *o, struct session *s, struct error *e);
-/* Says on stderr how many texts or questions were cut; none: says nothing. A null path: not in a file. */
+/* Says on stderr how many of `all` texts or questions were cut, if any were. path: the file to name, or null. */
 void session_tell_cut(const char *path, uint32_t cut, uint32_t all, const char *what,
                       uint32_t tokens);
 /* Texts in s->text to batches; stderr says how many were cut. */

@@ -117,7 +117,7 @@ static void find_kept(struct row *r, uint32_t i)
                          : 65536 / (65536 - below);
 }
 
-/* A bias of -inf is as good as an inactive key. */
+/* A key whose bias is -inf counts as inactive. */
 static void find_scores(struct row *r, uint32_t i)
 {
     for (uint32_t j = 0; j < r->n; j++)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The page: each claim of the papers with its measurement, and the method."""
+"""Text of REPRODUCTION.md: each claim of the papers with its measurement, and the method."""
 import re
 
 import learned
@@ -34,11 +34,11 @@ METHOD = """
 - **Text.** {text}, {megabytes:.1f} MB; vocabulary of {vocabulary} pieces; {train:,} training tokens, {held:,} held out; unigram entropy {unigram:.3f} nats.
 - **Plateau.** Without any key the loss is {reference:.3f} nats ({whence}; it is below the unigram entropy because a tenth of the
   masked words is left in place). A loss within {plateau} nats of it, or above it, says nothing about masks: the row is marked, and no verdict counts it.
-  A run that learned a mask is marked if its own final loss is on the plateau (for P, the loss under P). Its sparsity and distances still count if the dense model is off the plateau; the loss of a row on the plateau never does.
+  A run that learned a mask is marked if its own final loss is on the plateau (for P, the loss under P). The sparsity and distances that it learned still count if the dense model is off the plateau. A loss on the plateau never counts.
 - **Start.** {start}
 - **Dense.** {dense}
 - **Learning.** {learning}
-- **Rows.** For each row but "P settled" the dense model's attention is switched to the row's mask. The model then trains for {row_steps} steps ({row_tokens:,} tokens, rate 5e-4) and is
+- **Rows.** For each row but "P settled", which continues P's own run ([The table](#the-table)), the dense model's attention is switched to the row's mask. The model then trains for {row_steps} steps ({row_tokens:,} tokens, rate 5e-4) and is
   evaluated.{shift} The papers pre-train each mask from the start; here all start from the same model, which needs only minutes.
 - **Objective.** Masked words only (15 %), full sentences, AdamW, no dropout, {dtype}, batches of {batch} sequences, seeds from {seed} on. A run that continues another one
   sees the samples in another order.
@@ -96,7 +96,7 @@ def facts(s, g):
             "whence": "row \"none\", trained like all others" if any(e["mask"] == "none" for e in g["entries"]) else "taken as 0.9 of the unigram entropy", "threads": threads_text(g["threads"] or [s.threads]), "shift": shift_text(g),
             "took": g["took_s"] / 60, "note": f"\n- **Note.** {s.note}" if s.note else "",
             "noise": "No two dense rows were run with two seeds, so no difference of losses is judged." if n is None else
-            f"Rows are compared seed by seed (the same batches in the same order). Over the seeds of the second and third row, their difference from dense has a standard deviation of {n:.4f} nats "
+            f"Rows are compared seed by seed (the same batches in the same order). For the second and the third row of the [table](#the-table), the difference from dense varies over seeds with a standard deviation of {n:.4f} nats "
             f"(pooled). A mean difference over k seeds counts if it exceeds {TIMES} x {n:.4f} / sqrt(k). Masks further from dense may spread more: a small difference "
             "between two of them is weak evidence."}
 
@@ -160,7 +160,7 @@ def dam_lines(g):
     """Which distances each head keeps: near each other, or scattered?"""
     out, dam = [], {name: r for name, r in g["runs"].items() if name.startswith("dam")}
     if dam:
-        out += ["Distances (0: the diagonal) that a head keeps inside the border (more than half of their entries), head by head: how many, and how many groups they form. "
+        out += ["A head keeps a distance if more than half of its entries, without the border, are on (distance 0 is the diagonal). For each head: how many it keeps, and how many groups they form. "
                 "A group is a run of consecutive distances.", "", "| run | own held-out loss | kept / groups, heads 0 to 11 |", "| --- | --- | --- |"]
     for name, r in dam.items():
         heads = " ".join(f"{len(d)}/{learned.groups(d)}" for d in r["kept_distances"])
@@ -237,7 +237,7 @@ def table_section(g):
         return "## The table\n\nNo row is done."
     return ("## The table\n\n\"- diagonal(0)\": trained and evaluated under the same mask without its diagonal. Rows with the same mask and seed are run once. \"random as X\": as many entries in each head as X has. "
             "\"P pruned\": without the smallest P (first seed) of each head; \"random\": as many, drawn. \"P threshold S\": as many of the largest entries of P as fit within S times dense's predicted time. \"P snapped S\": the pieces that kernels process cheaply, chosen for the "
-            "most P within the same time. \"P settled, ..\": the same two, but starting from the weights and alpha of P's own run, made by `maskbert pretrain DIR/runs/p-0 --learn-mask p --alpha DIR/runs/p-0 --settle STEPS --snap S` (or `--threshold S`).\n\n" + table.as_markdown(g["entries"]))
+            "most P within the same time. \"P settled, ..\": snapped and threshold masks as above, but starting from the weights and alpha of P's own run, made by `maskbert pretrain DIR/runs/p-0 --learn-mask p --alpha DIR/runs/p-0 --settle STEPS --snap S` (or `--threshold S`).\n\n" + table.as_markdown(g["entries"]))
 
 
 def left_section(left_out):

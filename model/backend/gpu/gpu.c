@@ -65,7 +65,7 @@ void gpu_close(struct backend_state *s)
 
 /* ---- weights ---- */
 
-/* Every step runs over the whole batch: slices would save nothing. */
+/* Every step runs over the whole batch, so that to cut the intermediate size into slices would save no memory. */
 struct feed_form gpu_feed_form(const struct model_config *c, enum element dtype)
 {
     (void)c, (void)dtype;

@@ -91,7 +91,7 @@ static int write_share(const struct run *r, struct error *e)
     return result;
 }
 
-/* The command names the model that the run began with, unless that is gone: the run has its own. */
+/* The command's model must have the shape of the run's own copy. If the model is gone, there is nothing to compare. */
 static int compare_model(const struct run *r, struct error *e)
 {
     struct model_config was = {0}, is = {0};

@@ -20,7 +20,7 @@ def is_capturing():
 
 
 def torch_attention():
-    """Returns attention() of the module torch_op, imported when the first tensor comes. A variable that a trace changes is not read there: torch.compile guards it."""
+    """Returns attention() of the module torch_op, imported when the first tensor comes. While torch.compile traces, ATTENTION is not read: tracing may change it, and torch.compile would guard it."""
     if sys.modules["torch"].compiler.is_compiling() or ATTENTION is None:
         from . import torch_op
         return torch_op.attention

@@ -51,7 +51,7 @@ class Kernel:
     """A mask compiled for one dtype and head dimension, and loaded: what attention() runs.
 
     It holds native code: take kernel files, and pickled kernels, only from where you would take programs. Never written
-    to: any number of threads may use it at once. Pickles; copies share it.
+    to: any number of threads may use it at once. It can be pickled; copy() returns the same object.
     """
 
     def __init__(self, data: bytes, device: str | None = None):

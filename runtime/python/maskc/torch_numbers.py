@@ -52,7 +52,7 @@ LIB = load()
 
 
 def new_number(kernel):
-    """63 bits; no two kernels of a process share one."""
+    """A new number of 63 bits, from a hash of device and file. Equal kernels of a process get different numbers."""
     content = hashlib.sha256(f"{kernel._device or kernel.device}\n".encode() + kernel._data).digest()
     EQUAL[content] = count = EQUAL.get(content, -1) + 1
     return int.from_bytes(hashlib.sha256(content + count.to_bytes(8, "little")).digest()[:8], "little") >> 1

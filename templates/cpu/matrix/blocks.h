@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What products on a matrix unit share: blocks of 16 rows, steps, parts of the sums. */
+/* Shared by the products on a matrix unit: blocks of 16 rows, their steps, and the part of the sums that is worked on. */
 #ifndef MASKC_CPU_MATRIX_BLOCKS_H
 #define MASKC_CPU_MATRIX_BLOCKS_H
 #include "cpu/layout.h"

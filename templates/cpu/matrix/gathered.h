@@ -6,7 +6,7 @@
 #include "cpu/matrix/pack.h"
 #include "cpu/row_block.h"
 
-/* At the start of a phase: the scratch may hold another phase's tiles. */
+/* Forgets all kept tiles; for the start of a phase, when the scratch may hold another phase's. */
 static void gathered_forget(u8 *scratch)
 {
     struct row_block_memory *m = (struct row_block_memory *)(void *)scratch;

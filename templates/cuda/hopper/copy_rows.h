@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The copying warp, rows: the row operands of a group, and what its warpgroups are told of its item. */
+/* The copying warp: loads the row operands of a group, and writes to shared memory what the warpgroups must know about its items. */
 #ifndef MASKC_CUDA_HOPPER_COPY_ROWS_H
 #define MASKC_CUDA_HOPPER_COPY_ROWS_H
 #include "cuda/hopper/instance.h"

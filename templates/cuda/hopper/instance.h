@@ -64,7 +64,7 @@ DEVICE u32 bit_count(u32 x)
     return count;
 }
 
-/* dQ writes two planes: delta, then LSE to base 2. Floats of a plane. */
+/* Floats in one plane. dQ writes two: delta, then LSE to base 2. */
 DEVICE u64 delta_plane(const struct abi_args *a)
 {
     return (u64)a->batch * a->heads * a->delta_rows;

@@ -62,8 +62,8 @@ DEVICE void query_p_dp_stored(const struct abi_args *a, const struct work_item *
         p->at[at] = dp->at[at] > NEGATIVE_INFINITY ? 1 : 0;
 }
 
-/* tf32: O is a sum of rounded products, from which rowsum(dO o O) is too far off. A pass 0 then sums P dP, by
-   the code of pass 1. */
+/* tf32: O is a sum of rounded products, so rowsum(dO o O) is too inaccurate. An extra pass 0, which runs the code
+   of pass 1, first computes delta as the sum of P dP. */
 enum { DELTA_PASS = TRANSFORM == ABI_SOFTMAX && DTYPE != ABI_F32 };
 
 /* delta, if it is known before the passes. */

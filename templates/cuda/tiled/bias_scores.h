@@ -4,8 +4,8 @@
 #define MASKC_CUDA_TILED_BIAS_SCORES_H
 #include "cuda/tiled/run.h"
 
-/* Unrolled fragments of X. Wide sums leave few registers for more; shared rows take some at D = 128, more
-   without dropout between. */
+/* How many fragments the loops over X unroll. Wide sums leave few registers for more; shared rows leave fewer at
+   D = 128, where only one fragment is then unrolled without dropout. */
 enum {
     BIAS_TWO = STEPS < 8 || (STEPS == 8 && (DROPOUT || !SHARED_ROWS)),
     BIAS_UNROLLED = STEPS + DROPOUT <= 5 ? FRAGMENTS

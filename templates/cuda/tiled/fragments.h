@@ -99,7 +99,7 @@ DEVICE u32 chunk_place(u32 r, u32 chunk)
     return r * PITCH + 8 * (chunk ^ r % 8 / MIX_ROWS);
 }
 
-/* The place of a chunk from that of chunk 0 of the same row. */
+/* The place of a chunk, computed from the place of chunk 0 of the same row. */
 DEVICE u32 chunk_of(u32 place, u32 chunk)
 {
     return (place ^ 8 * (chunk % MIXED)) + 8 * (chunk / MIXED * MIXED);

@@ -12,9 +12,10 @@ enum {
     QUERY_BLOCKS = 3,
     KEY_BLOCKS = 2,
     BIAS_BLOCKS = 3,
-    SHARED_ROWS = 0, /* 1: items share rows and merge partial results */
-    ROW_PASS = 1,    /* 1: an item of one row is a global row, for the whole block */
-    CUT_ROWS = 0,    /* 1: global rows are split along their columns */
+    OUTPUTS_UNROLLED = 4, /* steps of the loop over rows of O, before the first column tile */
+    SHARED_ROWS = 0,      /* 1: items share rows and merge partial results */
+    ROW_PASS = 1,         /* 1: an item of one row is a global row, for the whole block */
+    CUT_ROWS = 0,         /* 1: global rows are split along their columns */
     BACKWARD = 1,
     THREADS = 128, /* of a block: 16 rows a warp */
     SHARED_BYTES = 26240,

@@ -83,7 +83,7 @@ DEVICE float output_finite(float o)
 /* Where O is copied to: the second column tile, if it is as large; else to where Q comes afterwards. */
 enum {
     OUTPUTS_APART = BACKWARD_BUFFERS == 2 && BLOCK_ROWS <= 2 * TILE_COLS,
-    OUTPUT_STEPS = ALL_APART && STEPS <= 4 ? 4 : 1, /* unrolled */
+    OUTPUT_STEPS = ALL_APART && STEPS <= 4 ? OUTPUTS_UNROLLED : 1, /* unrolled */
 };
 
 DEVICE half_t *outputs_of(const struct backward *b)

@@ -44,6 +44,9 @@ static const struct family {
     {"parts", ABI_F16, 0, false, ABI_BIAS_NONE, true},
     {"tall", ABI_F16, 0, false},
     {"tall", ABI_F16, 0, false, ABI_BIAS_NONE, true},
+    {"parts", ABI_BF16, 0, false, ABI_BIAS_NONE, true},
+    {"tall", ABI_BF16, 0, false},
+    {"tall", ABI_BF16, 0, false, ABI_BIAS_NONE, true},
     {"tiled", ABI_BF16, 0, false, .bare = true},
     {"tiled", ABI_F16, 0, false, .bare = true},
     {"parts", ABI_F16, 0, false, ABI_BIAS_NONE, true, true},
@@ -149,7 +152,7 @@ static bool is_usual_shape(const struct candidate *c)
     if (f->shaped)
         return c->chip == 0 && c->dim == 64 && dtype_bytes(f->dtype) == 2 && !f->bias;
     if (is_tall(f))
-        return c->chip < USUAL_CHIPS && c->dim == 128;
+        return c->chip < USUAL_CHIPS && c->dim == 128 && f->dtype == ABI_F16;
     if (!f->usual)
         return c->chip == 0 && f->dtype != ABI_BF16 && !f->bias && c->dim == 64 && softmax &&
                (!f->length || f->length == 128);

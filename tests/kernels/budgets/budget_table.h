@@ -119,10 +119,12 @@ static const struct tight {
 } tight[] = {
     {"sm_100a", "tiled", ABI_BIAS_NONE, 0, 80, ABI_SOFTMAX},
     {"sm_100a", "tiled", ABI_BIAS_NONE, 0, 112, ABI_SOFTMAX},
+    {"sm_90a", "tiled", ABI_BIAS_NONE, 0, 48, ABI_SOFTMAX, .plain = true},
     {"sm_120", "tiled", ABI_BIAS_NONE, 0, 64, ABI_SPARSEGEN},
     {"sm_120", "bias tiled", ABI_BIAS_SCALE, 0, 64, ABI_SOFTMAX},
     {"sm_80", "bias tiled", ABI_BIAS_ADD, 0, 80, ABI_SOFTMAX},
     {"sm_100a", "bias tiled", ABI_BIAS_SCALE, 0, 80, ABI_SOFTMAX, .plain = true},
+    {"sm_80", "parts", ABI_BIAS_NONE, 0, 64, ABI_SOFTMAX, .f16 = true, .plain = true},
     {"sm_80", "resident", ABI_BIAS_NONE, 128, 48, ABI_SPARSEGEN, .f16 = true},
     {"sm_80", "resident", ABI_BIAS_NONE, 168, 80, ABI_SOFTMAX},
     {"sm_90a", "resident", ABI_BIAS_NONE, 234, 64, ABI_SOFTMAX},

@@ -86,7 +86,7 @@ static bool is_clang(void)
     return !strncmp(host_compiler_version(), "clang", 5);
 }
 
-/* Every shape for every level, by one compiler or by the other in turns: each sees all shapes, and all levels. */
+/* A build with clang compiles half of the pairs of shape and level, one with another compiler the other half: each sees all shapes and all levels. */
 static void test_shapes(void **state)
 {
     (void)state;

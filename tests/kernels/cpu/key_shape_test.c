@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Do kernels with fewer key than query heads, and with other numbers of keys than of queries, agree with float64 on random
-   shapes, and give the same bits for any number of threads? Heads of one group have masks of their own. A kernel knows
-   neither shape nor mask, so each serves many. All CPU levels; CUDA's are key_shape_cuda_test's.
-   Is the mask between other numbers that of the rule, and is what does not go together refused? */
+/* Do kernels with fewer key heads than query heads, or with unequal numbers of queries and keys, agree with float64 on random
+   shapes, and give the same bits for any number of threads? Heads of a group have different masks. A kernel depends on
+   neither shape nor mask, so each is used for many. All CPU levels; CUDA: key_shape_cuda_test. For unequal numbers, is the
+   mask the right part of the square one? Are unsupported combinations refused? */
 #include "gen/key_shape.h"
 #include "masks/base/memory.h"
 #include "tests/support/known/known_subject.h"

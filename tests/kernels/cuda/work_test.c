@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Work that no result tells of: kernels that multiplied fragments in which no row sees a column, or
-   brought columns for nothing, would be right and slow. Each place that leaves something out is taken
-   away in turn, and what the emulation counts must then differ from what the plan says. tiled_test and
-   resident_test count over the gallery; and what prices are made of is counted here as well. */
+/* Wasted work, which results do not show: kernels that multiply fragments in which no row sees a column, or
+   load columns that nobody needs, are right but slow. Each check that skips work is removed in turn; the
+   emulation's counts must then differ from the plan's. tiled_test and resident_test count over the gallery.
+   The entries that the planner prices are compared with the live fragments here, too. */
 #include "gen/family/family.h"
 #include "gen/plan/plan.h"
 #include "masks/input/load.h"

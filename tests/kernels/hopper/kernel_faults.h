@@ -90,7 +90,7 @@ static const struct kernel_fault kernel_faults[] = {
     {SCATTERED, "clip_step",      "c->alive >> place / 4 % 4 & 1", "1"},
     {WIDE,      "step_operands",  "mode & MODE_CLEAR", "0"},
     {SCATTERED, "load_patterns",  "(i->word - ABI_SLOT_PATTERN)", "(i->word - ABI_SLOT_PATTERN + 1)"},
-    /* which work, which step, which is the last */
+    /* faults in the choice of the next work or step, and of the last one */
     {WIDE,      "entry_of",       "left < batch ? entry : entry + 1", "entry"},
     {WIDE,      "tell_step",      "last ? MODE_LAST : 0", "0"},
     {WIDE,      "copy_work",      "if (!last)", "if (0)"},

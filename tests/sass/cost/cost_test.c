@@ -152,7 +152,7 @@ static void test_works(void **state)
     bench_end(&b);
 }
 
-/* A second block, of the next wave, whose one work has an inner loop: its place is behind the first block's works. */
+/* A second block, of the next wave, does one work. The turns of its inner loop are not works, and it is counted after the first block's works. */
 static void test_works_of_waves(void **state)
 {
     struct bench b;

@@ -34,7 +34,7 @@ static uint32_t swizzled(uint32_t at)
     return at ^ (at / LINE % HALVES * CHUNK);
 }
 
-/* Chunk k of the matrix: of 8 deep of a line, or of 8 lines at one depth. */
+/* Address of chunk k of the matrix: 8 depths of one line; transposed, 8 lines at one depth. */
 static uint32_t chunk_at(const struct layout *l, const struct matrix_request *m, uint32_t k)
 {
     if (!m->transposed) {

@@ -145,7 +145,7 @@ static bool is_negative(const struct instruction *i)
     return (sign == MATRIX_NEGATIVE_A || sign == MATRIX_NEGATIVE_B) != i->op[1].negative;
 }
 
-/* Operands in shared memory are there, and known to be. PTX does not say which warp reads which rows: each reads all. */
+/* Fails unless operands in shared memory have arrived and this warp has waited for them. PTX does not say which warp reads which rows: each warp is checked for all. */
 static void check_operands(struct warp *w, struct product *p)
 {
     struct matrix_request a = first_operand(w, p);

@@ -21,8 +21,8 @@ struct known {
 void known_start(struct known *k, const char *name, struct cache_key common, bool update);
 /* Whether this case, the next in the test's order, need not run. `key` is of what `common` has not. */
 bool known_skips(struct known *k, struct cache_key key);
-/* To be called with the result of the whole test, which it returns: says how many cases did not run; with `update` it writes the
-   list where none failed, and the result is 1 where that cannot be done. */
+/* Call it last, with the result of the whole test; it returns that result. It prints how many cases did not run. With `update`, if no
+   case failed, it writes the list, and returns 1 if it cannot. */
 int known_finish(struct known *k, int failed);
 
 /* Key of the contents of source files ($MASKC_SOURCE), as glob patterns from its top folder, ended by null. */

@@ -5,7 +5,7 @@
 
 struct fake_nccl {
     int calls, fail_at; /* the call of that number, from 1, fails; 0: none */
-    char only[40];      /* where it is not empty, calls of that name alone are counted */
+    char only[40];      /* if not empty, only calls of this name are counted */
     char failed[40];    /* the name of the call that failed */
     int state_fails;    /* ncclCommGetAsyncError succeeds there, with an error as the state */
     int hangs;          /* operations of this rank never go on */

@@ -189,7 +189,7 @@ static uint32_t draw(uint32_t *seed, uint32_t below)
     return (*seed >> 8) % below;
 }
 
-/* 300 batches of random lengths: a part has at most one sample more than its share. Equal lengths are cut by their number. */
+/* 300 batches of random lengths: no part exceeds its share of the tokens by more than the longest possible sample. Batches of equal lengths are cut into equal numbers of samples. */
 static void parts_have_equal_tokens(void **unused)
 {
     (void)unused;

@@ -122,8 +122,8 @@ int bench_predict(const struct bench_prediction *x, struct bench_result *r, stru
     return dense ? 0 : -1;
 }
 
-/* A launch of dense that is predicted to take longer than this share of the time to measure is not run: five rounds
-   and two launches before them would. */
+/* Dense is timed at a shorter length if one launch is predicted to take longer than this share of the time to measure:
+   two launches before, and five rounds, would exceed that time. */
 #define DENSE_SHARE 0.5
 
 enum { DENSE_SHORTEST = 512 };

@@ -96,7 +96,7 @@ static void fill_rows(const struct plan *p, struct probe_time *t)
         fill_row(p, (enum machine_pass)k, k == PASS_DKV ? 0 : p->machine->launch, t);
 }
 
-/* dQ and dK and dV are launches of their own. */
+/* On a GPU launches take time of their own, which is subtracted: dQ and dK, dV have one each, unless one phase makes all gradients. */
 static void fill_gpu_rows(const struct trial_kernel *k, uint32_t batch, double launch,
                           struct probe_time *t)
 {

@@ -16,7 +16,7 @@ SHARES = ("accuracy", "f1", "exact_match")  # means over examples; for other met
 
 
 def pooled(gathered, task):
-    """Variance over seeds, pooled over rows; None if no row has two."""
+    """Variance over seeds, pooled over rows; None if no row has two seeds."""
     found = [list(row[task]["each"].values()) for row in gathered.values() if len(row[task]["each"]) > 1]
     freedom = sum(len(f) - 1 for f in found)
     return sum((len(f) - 1) * statistics.variance(f) for f in found) / freedom if freedom else None

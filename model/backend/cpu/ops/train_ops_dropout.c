@@ -36,7 +36,7 @@ static void draw(const struct row_dropout *d, struct row_place row, uint32_t cal
     }
 }
 
-/* Columns first .. first + count, `first` a multiple of PART. */
+/* Drops out columns first .. first + count - 1 of a row; `first` is a multiple of PART. */
 static void drop_part(const struct row_dropout *d, struct row_place row, uint32_t first,
                       uint32_t count, const float *x, float *y)
 {

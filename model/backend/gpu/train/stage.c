@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Input of a pass besides parameters: tokens, places, targets, and the rows to sum for each embedding. */
+/* Puts the inputs of a pass, besides parameters, into the stage: tokens, places, targets, and which rows' gradients each embedding sums. */
 #include "masks/base/memory.h"
 #include "model/arch/arch.h"
 #include "model/backend/gpu/train/train.h"

@@ -91,7 +91,7 @@ static int prepare(struct op_batch *p, struct error *e)
 
 /* ---- forward and backward ---- */
 
-/* The first target at or after k of words, or of labels. */
+/* Index of the first target with rows from k on that is of words, or of labels; b->targets: there is none. */
 static uint32_t next_target(const struct train_batch *b, uint32_t k, bool words)
 {
     while (k < b->targets &&
