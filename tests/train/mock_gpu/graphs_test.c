@@ -29,6 +29,8 @@ struct pass {
     uint32_t added; /* to each token id */
     uint32_t words; /* the first so many are masked; 0: those of the batch */
     double weight;  /* of the words; 0: the usual one */
+    uint32_t
+        moved; /* tokens that the first sequence has, and the second one lacks: the longest is another */
 };
 
 /* The last passes have the keys of the first. Most memory is needed at the beginning: later growth would forget graphs. */
@@ -44,6 +46,9 @@ static const struct pass passes[] = {
     {0, 2, 2, .1, .1},
     {0, 2, 2, .1, .1, .added = 1},
     {0, 2, 2, .1, .1},
+    {0, 2, 3, .1, .1, .moved = 33},
+    {0, 2, 3, .1, .1, .moved = 33},
+    {0, 2, 3, .1, .1},
     {0, 2, 1, .2, .1},
     {0, 2, 1, .2, .1},
     {0, 2, 1, .1, 0},
@@ -68,11 +73,14 @@ struct part {
 static void slice(struct train_subject *s, const struct pass *p, struct part *part)
 {
     train_batch_slice(&s->batch, p->first, p->count, &part->batch, part->offsets, part->rows);
+    part->offsets[1] += (int32_t)p->moved;
     for (uint32_t k = 0; k < p->count; k++) {
-        part->list[k] = part->batch.list[k];
+        const struct sequence *from = &part->batch.list[k];
+        part->list[k] = *from;
         part->list[k].token_ids = part->ids[k];
+        part->list[k].count = from->count + (k ? -p->moved : p->moved);
         for (uint32_t i = 0; i < part->list[k].count; i++) {
-            const uint32_t id = part->batch.list[k].token_ids[i] + p->added;
+            const uint32_t id = from->token_ids[i % from->count] + p->added;
             part->ids[k][i] = id < VOCABULARY ? id : VOCABULARY - 1;
         }
     }
@@ -143,9 +151,9 @@ static void graphs_change_no_bit(void **unused)
     run_passes(false, truth, expected);
     assert_int_equal(device_fake->captures + device_fake->replays, 0);
     run_passes(true, loss, got);
-    /* Seven keys of the encoder are seen at least twice, one of them only forward. Heads have one key more for many words, and one
+    /* Eight keys of the encoder are seen at least twice, one of them only forward. Heads have one key more for many words, and one
        less where both times of a key have other targets. Weights are packed twice. */
-    assert_int_equal(device_fake->captures, 6 * SEGMENTS + 1 + 6 * HEADS + 2 + 1);
+    assert_int_equal(device_fake->captures, 7 * SEGMENTS + 1 + 7 * HEADS + 2 + 1);
     for (uint32_t k = 0; k < PASSES; k++) {
         if (memcmp(expected[k], got[k], count * sizeof **got))
             fail_msg("pass %u has other gradients", k);
