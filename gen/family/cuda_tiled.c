@@ -48,27 +48,29 @@ static uint32_t backward_bytes(const struct target *t, const struct kernel_confi
     return TILED_BACKWARD_BYTES(block_rows(t, c), block_threads(t, c), c->request.head_dim);
 }
 
-/* Chips where a kernel, or one with dropout, a bias, or both, takes more registers than the blocks below would leave:
+/* Chips where a kernel, or one with dropout, a bias or shared rows, takes more registers than the blocks below would leave:
    the most that fit, 0 for any number. */
 static const struct few {
     const char *target;
     uint32_t steps;
     enum abi_transform transform;
-    bool dropout, bias; /* what it takes */
+    bool dropout, bias, shared; /* what it takes; shared: items share rows */
     struct tiled_blocks most;
 } few[] = {
-    {"sm_80", 5, ABI_SOFTMAX, true, true, {.forward = 2}},
-    {"sm_90a", 5, ABI_SOFTMAX, true, true, {.forward = 2}},
-    {"sm_90a", 3, ABI_SOFTMAX, false, false, {.key = 2}},
-    {"sm_100a", 4, ABI_SOFTMAX, false, false, {.query = 2, .key = 2}},
-    {"sm_100a", 5, ABI_SOFTMAX, true, false, {.forward = 2}},
-    {"sm_100a", 5, ABI_SOFTMAX, false, true, {.forward = 2}},
-    {"sm_120", 4, ABI_SOFTMAX, false, false, {.forward = 3, .query = 2, .key = 2}},
-    {"sm_100a", 3, ABI_SPARSEGEN, false, true, {.bias = 2}},
-    {"sm_100a", 4, ABI_SPARSEGEN, false, true, {.bias = 2}},
-    {"sm_120", 4, ABI_SPARSEGEN, false, true, {.bias = 2}},
-    {"sm_120", 4, ABI_SOFTMAX, true, false, {.bias = 2}},
-    {"sm_120", 4, ABI_SPARSEGEN, true, false, {.query = 2, .bias = 2}},
+    {"sm_80", 5, ABI_SOFTMAX, true, true, false, {.forward = 2}},
+    {"sm_90a", 5, ABI_SOFTMAX, true, true, false, {.forward = 2}},
+    {"sm_90a", 3, ABI_SOFTMAX, false, false, false, {.key = 2}},
+    {"sm_100a", 3, ABI_SOFTMAX, false, false, true, {.query = 2, .key = 2}},
+    {"sm_100a", 4, ABI_SOFTMAX, false, false, false, {.query = 2, .key = 2}},
+    {"sm_100a", 5, ABI_SOFTMAX, true, false, false, {.forward = 2}},
+    {"sm_100a", 5, ABI_SOFTMAX, false, true, false, {.forward = 2}},
+    {"sm_120", 3, ABI_SOFTMAX, false, false, true, {.query = 2}},
+    {"sm_120", 4, ABI_SOFTMAX, false, false, false, {.forward = 3, .query = 2, .key = 2}},
+    {"sm_100a", 3, ABI_SPARSEGEN, false, true, false, {.bias = 2}},
+    {"sm_100a", 4, ABI_SPARSEGEN, false, true, false, {.bias = 2}},
+    {"sm_120", 4, ABI_SPARSEGEN, false, true, false, {.bias = 2}},
+    {"sm_120", 4, ABI_SOFTMAX, true, false, false, {.bias = 2}},
+    {"sm_120", 4, ABI_SPARSEGEN, true, false, false, {.query = 2, .bias = 2}},
 };
 
 static void cap(uint32_t *blocks, uint32_t most)
@@ -83,8 +85,8 @@ static void cap_all(struct tiled_blocks *b, const struct target *t,
     for (size_t k = 0; k < sizeof few / sizeof *few; k++) {
         const struct few *w = &few[k];
         if ((w->dropout && !c->request.dropout) || (w->bias && !c->request.bias) ||
-            strcmp(w->target, t->name) || w->steps != steps(c) ||
-            w->transform != c->request.transform)
+            (w->shared && !c->shared_rows) || strcmp(w->target, t->name) ||
+            w->steps != steps(c) || w->transform != c->request.transform)
             continue;
         cap(&b->forward, w->most.forward);
         cap(&b->query, w->most.query);

@@ -119,6 +119,7 @@ static const struct tight {
 } tight[] = {
     {"sm_100a", "tiled", ABI_BIAS_NONE, 0, 80, ABI_SOFTMAX},
     {"sm_100a", "tiled", ABI_BIAS_NONE, 0, 112, ABI_SOFTMAX},
+    {"sm_100a", "parts", ABI_BIAS_NONE, 0, 48, ABI_SOFTMAX, .f16 = true, .plain = true},
     {"sm_90a", "tiled", ABI_BIAS_NONE, 0, 48, ABI_SOFTMAX, .plain = true},
     {"sm_120", "tiled", ABI_BIAS_NONE, 0, 64, ABI_SPARSEGEN},
     {"sm_120", "bias tiled", ABI_BIAS_SCALE, 0, 64, ABI_SOFTMAX},
