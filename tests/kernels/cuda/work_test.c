@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Wasted work, which results do not show: kernels that multiply fragments in which no row sees a column, or
-   load columns that nobody needs, are right but slow. Each check that skips work is removed in turn; the
-   emulation's counts must then differ from the plan's. tiled_test and resident_test count over the gallery.
-   The entries that the planner prices are compared with the live fragments here, too. */
+/* Wasted work does not show in results: a kernel that multiplies fragments in which no row sees a column, or
+   loads columns that nobody needs, is right but slow. The test removes the checks that skip work, one at a
+   time; the emulation's counts must then differ from the plan's. tiled_test and resident_test count over the
+   gallery. The entries that the planner prices are compared with the live fragments here, too. */
 #include "gen/family/family.h"
 #include "gen/plan/plan.h"
 #include "masks/input/load.h"
