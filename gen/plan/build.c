@@ -64,7 +64,7 @@ static struct effort plan_dense(const struct plan *p, bool transposed)
     builder_begin(&b, p, &pass, transposed);
     builder_row_blocks(&b, p, all, false, NULL);
     cuts_build(&b, p, 0);
-    struct effort sum = pack_effort(p, transposed, pass.uses);
+    struct effort sum = pack_effort(p, plan_sides(p, transposed).columns, pass.uses);
     for (uint64_t k = 0; k < pass.n_items; k++) {
         const struct effort e = item_effort(&pass, &pass.items[k]);
         effort_add(&sum, &e, 1);
@@ -79,7 +79,8 @@ static struct effort plan_dense(const struct plan *p, bool transposed)
 static struct effort dense_effort(const struct builder *b, const struct plan *p)
 {
     const bool transposed = b->pass == &p->transposed;
-    const struct effort packed = pack_effort(p, transposed, 1u << ABI_TILES);
+    const struct effort packed =
+        pack_effort(p, plan_sides(p, transposed).columns, 1u << ABI_TILES);
     struct effort ret = b->dense;
     effort_add(&ret, &packed, 1);
     return p->config.request.keys ? plan_dense(p, transposed) : ret;
@@ -288,6 +289,8 @@ struct plan *plan_empty(const struct plan_problem *problem, struct error *e)
         p->price[k] = family_price(machine, (enum machine_pass)k, shape);
         p->in_flight[k] = family_in_flight(machine, (enum machine_pass)k, shape);
     }
+    for (int k = 0; k < 2; k++)
+        p->packed[k] = count_packed(p, m, k);
     return p;
 }
 

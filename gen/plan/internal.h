@@ -121,8 +121,11 @@ static inline struct request_sides plan_sides(const struct plan *p, bool transpo
     return request_sides(&p->config.request, p->n, transposed);
 }
 
-/* Effort of packing operands, once a head, for a pass of these kinds. */
-struct effort pack_effort(const struct plan *p, bool transposed, uint32_t uses);
+/* Columns of a pass over the mask that a head packs: those that its rows see, in whole groups
+   (templates/cpu/pack/used.h). As many keys as queries: all. A mean over the heads. */
+double count_packed(const struct plan *p, const struct mask *m, bool transposed);
+/* Effort of packing so many columns, once a head, for a pass of these kinds. */
+struct effort pack_effort(const struct plan *p, double columns, uint32_t uses);
 /* Seconds a head of packing operands in a pass, including the bytes that this streams. */
 double predict_pack(const struct plan *p, enum machine_pass pass);
 

@@ -58,7 +58,9 @@ struct plan {
     const struct machine *machine;
     struct kernel_config config;
     struct price price[PASSES];
-    uint32_t in_flight[PASSES];           /* row blocks at a time on a GPU */
+    uint32_t in_flight[PASSES]; /* row blocks at a time on a GPU */
+    /* Columns that a head packs on a CPU, a mean over heads: of the forward plan, of the transposed one. */
+    double packed[2];
     struct plan_pass forward, transposed; /* transposed is empty without request.backward */
     struct plan_steps steps[PASSES];      /* by enum machine_pass; PASS_DKV over `transposed` */
 };

@@ -87,27 +87,27 @@ static double visited(const struct plan *p, const struct effort *e, double heads
 
 /* Data that heads move. */
 struct traffic {
-    double heads, keys; /* keys: read by a head, on average, if nothing is packed */
-    bool packs;
+    double heads, keys; /* keys: read by a head, on average */
+    double packed;      /* columns that a head packs; 0: nothing is packed */
 };
 
 /* All keys. */
-static struct traffic whole_traffic(const struct plan *p, double heads, bool packs)
+static struct traffic whole_traffic(const struct plan *p, enum machine_pass pass, double heads,
+                                    bool packs)
 {
-    return (struct traffic){heads, plan_sides(p, false).columns, packs};
+    const double columns = plan_sides(p, pass == PASS_DKV).columns;
+    return (struct traffic){heads, plan_sides(p, false).columns, packs ? columns : 0};
 }
 
 /* Bytes that all heads together move from and to memory: on a CPU those that are not in the cache. CUDA kernels pack nothing. */
 static double tiled_bytes(const struct plan *p, enum machine_pass pass, struct traffic x,
                           uint32_t workers, double share)
 {
-    const bool cpu = p->machine->kind == TARGET_CPU, packs = x.packs && cpu;
+    const bool cpu = p->machine->kind == TARGET_CPU;
     const struct request_sides sides = plan_sides(p, false);
-    const double keys = packs ? sides.columns : x.keys;
-    const double rows = sides.rows * (double)passes[pass].queries + keys * passes[pass].keys +
+    const double rows = sides.rows * (double)passes[pass].queries + x.keys * passes[pass].keys +
                         sides.columns * (double)passes[pass].gradients;
-    const double packed =
-        packs ? plan_sides(p, pass == PASS_DKV).columns * (double)passes[pass].packed : 0;
+    const double packed = cpu ? x.packed * passes[pass].packed : 0;
     double bytes = x.heads * (rows + packed) * p->config.request.head_dim *
                        dtype_bytes(p->config.request.dtype) +
                    bias_bytes(p, pass, share);
@@ -116,15 +116,17 @@ static double tiled_bytes(const struct plan *p, enum machine_pass pass, struct t
 
 static bool packs(const struct plan *p, enum machine_pass pass)
 {
-    return pack_effort(p, pass == PASS_DKV, pass_of(p, pass)->uses).count[UNIT_PACK] > 0;
+    return pack_effort(p, 1, pass_of(p, pass)->uses).count[UNIT_PACK] > 0;
 }
 
 double predict_pack(const struct plan *p, enum machine_pass pass)
 {
-    struct effort e = pack_effort(p, pass == PASS_DKV, 1u << ABI_TILES);
-    e.count[UNIT_STREAM] = (tiled_bytes(p, pass, whole_traffic(p, p->heads, true), 1, 1) -
-                            tiled_bytes(p, pass, whole_traffic(p, p->heads, false), 1, 1)) /
-                           p->heads;
+    const double columns = p->packed[pass == PASS_DKV];
+    struct effort e = pack_effort(p, columns, 1u << ABI_TILES);
+    struct traffic x = whole_traffic(p, pass, p->heads, false);
+    e.count[UNIT_STREAM] = -tiled_bytes(p, pass, x, 1, 1) / p->heads;
+    x.packed = columns;
+    e.count[UNIT_STREAM] += tiled_bytes(p, pass, x, 1, 1) / p->heads;
     return price_of(&p->price[pass], &e);
 }
 
@@ -139,7 +141,8 @@ struct effort plan_effort(const struct plan *p, enum machine_pass pass, uint32_t
         effort_add(&e, &s->effort, batch);
         keys += s->keys;
     }
-    const struct traffic x = {(double)p->heads * batch, keys / p->heads, packs(p, pass)};
+    const double packed = packs(p, pass) ? p->packed[pass == PASS_DKV] : 0;
+    const struct traffic x = {(double)p->heads * batch, keys / p->heads, packed};
     double share = visited(p, &e, x.heads);
     e.count[UNIT_STREAM] = tiled_bytes(p, pass, x, workers, share);
     e.count[UNIT_EXPOSED] = e.count[UNIT_STREAM] * (1 - share);
@@ -241,7 +244,7 @@ static double even_launch(const struct plan *p, bool backward, const double seco
             sum += rounds(p, pass, seconds[k], heads, share_of(p, pass, threads)) +
                    launch_seconds(p, workers) +
                    p->price[k].stream / workers *
-                       tiled_bytes(p, pass, whole_traffic(p, heads, dense_packs(p, pass)),
+                       tiled_bytes(p, pass, whole_traffic(p, pass, heads, dense_packs(p, pass)),
                                    workers, 1);
     }
     return sum + (is_backward(p, backward) ? bias_launches(p) : 0);

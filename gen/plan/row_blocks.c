@@ -205,6 +205,13 @@ static double weighed_rows(const struct builder *b)
            price_of(&b->price, &scattered) * SCATTERED_ROW_WEIGHT;
 }
 
+/* False if no row of the loaded row block sees a column: its outputs are cleared together. */
+static bool sees_something(const struct builder *b)
+{
+    const uint64_t *row = b->row_block->pattern->row + block_row(b->row_block, 0);
+    return row[b->row_block->rows] > row[0];
+}
+
 static bool is_split(const struct builder *b, uint32_t row)
 {
     return b->split_classes && b->split_classes->row[row] < b->split_classes->row[row + 1];
@@ -264,7 +271,7 @@ void builder_row_block(struct builder *b, const struct pattern *p, uint32_t row0
     if (note)
         note_alone(b);
     memcpy(own, s->own, sizeof own);
-    const bool worth = weighed_rows(b) < price_of_tiles(b);
+    const bool worth = sees_something(b) && weighed_rows(b) < price_of_tiles(b);
     double best = peel_rows(b, p, row0, own);
     bool one = s->rows == 1; /* an item of one row is always the row pass */
     double alone = price_of_rows_without(b, none);

@@ -172,14 +172,29 @@ static void set_floor(const struct plan *p, const struct pattern *pattern,
     }
 }
 
+double count_packed(const struct plan *p, const struct mask *m, bool transposed)
+{
+    enum { MARGIN = 128 }; /* columns around the used ones, more or less */
+    const double all = plan_sides(p, transposed).columns, heads = (double)p->layers * p->heads;
+    double sum = 0;
+    if (!p->config.request.keys)
+        return all;
+    for (uint64_t k = 0; k < (uint64_t)p->layers * p->heads; k++) {
+        const struct pattern *x = m->pattern[p->at[k]];
+        const double used = transposed ? count_rows(x) : count_columns(x);
+        sum += fmin(all, used + MARGIN);
+    }
+    return sum / heads;
+}
+
 /* Panels for products, and rows as floats where the caller's are not and no matrix unit takes them. */
-struct effort pack_effort(const struct plan *p, bool transposed, uint32_t uses)
+struct effort pack_effort(const struct plan *p, double columns, uint32_t uses)
 {
     struct effort e = {{0}};
     bool panels = uses & ABI_PACKED_KINDS;
     bool rows = uses && dtype_bytes(p->config.request.dtype) == 2 &&
                 !family_is_matrix(p->target, &p->config);
-    e.count[UNIT_PACK] = (double)(panels + rows) * plan_sides(p, transposed).columns;
+    e.count[UNIT_PACK] = (panels + rows) * columns;
     return e;
 }
 
@@ -189,7 +204,7 @@ static double alone_seconds(const struct plan *p, enum machine_pass pass, uint32
                             const struct plan_alone *alone, uint32_t k,
                             const struct plan_summary *s)
 {
-    const struct effort own = pack_effort(p, pass == PASS_DKV, alone->uses[k]);
+    const struct effort own = pack_effort(p, p->packed[pass == PASS_DKV], alone->uses[k]);
     const double plain = alone->seconds[k] + price_of(&p->price[pass], &own);
     if (!(alone->uses[k] & ABI_PACKED_KINDS) || uses & ABI_PACKED_KINDS)
         return plain;
@@ -238,7 +253,7 @@ void summary_fill(const struct plan *p, struct plan_pass *pass, uint32_t which,
     for (uint32_t k = 0; k < ABI_KINDS; k++)
         uses |= (uint32_t)(sum.of[k].pieces > 0) << k;
     s->executed_fraction = (double)sum.entries / area;
-    own = pack_effort(p, transposed, uses);
+    own = pack_effort(p, p->packed[transposed], uses);
     effort_add(&s->effort, &own, 1);
     s->predicted = price_of(price, &s->effort);
     s->dense_predicted = price_of(price, &s->dense);

@@ -12,7 +12,7 @@
      attention_key_heads        dK, dV of key heads, where query heads share them (key_heads.h)
    A phase gets indices begin .. end - 1 of its heads or work items, and the scratch of its thread. */
 #include "cpu/freestanding.h"
-#include "cpu/pack.h"
+#include "cpu/pack/pack.h"
 
 #include "cpu/forward.h"
 #if BACKWARD

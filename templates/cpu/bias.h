@@ -7,7 +7,7 @@
 #define MASKC_CPU_BIAS_H
 #include "cpu/column_list.h"
 #include "cpu/column_tile.h"
-#include "cpu/transpose.h"
+#include "cpu/pack/transpose.h"
 
 #if BIAS
 

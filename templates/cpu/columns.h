@@ -6,7 +6,7 @@
 #define MASKC_CPU_COLUMNS_H
 #include "cpu/column_list.h"
 #include "cpu/column_tile.h"
-#include "cpu/transpose.h"
+#include "cpu/pack/transpose.h"
 
 #if !MATRIX
 /* c = rows x gathered columns, for whole vectors of columns. */

@@ -251,13 +251,25 @@ static inline const struct abi_tensor *operand_tensor(const struct abi_args *a,
     return tensor[k];
 }
 
+/* Rows of the plan that reads operand k as columns. */
+INLINE u32 rows_beside(const struct sequence *s, enum operand_kind k)
+{
+#if RECTANGULAR
+    return k < OPERAND_QUERY ? s->a->queries : s->a->keys;
+#else
+    (void)k;
+    return s->a->n;
+#endif
+}
+
 /* True where column lists read bf16 rows from a packed copy. In the caller's tensors a head's rows are about a page
    apart and fall on few cache sets, which is too slow where many rows visit each. */
 INLINE int rows_copied(const struct sequence *s, enum operand_kind k)
 {
-    enum { MANY = 16 }; /* columns of a row */
+    enum { MANY = 16 }; /* columns of a row; rows */
     const struct abi_plan *p = k < OPERAND_QUERY ? &s->a->forward : &s->a->transposed;
-    return LISTS_HALF && tensors_far(s) && p->max_cols >= MANY && !(p->uses & ABI_PACKED_KINDS);
+    return LISTS_HALF && tensors_far(s) && p->max_cols >= MANY && rows_beside(s, k) >= MANY &&
+           !(p->uses & ABI_PACKED_KINDS);
 }
 
 static inline struct operand operand_of(const struct sequence *s, enum operand_kind k)

@@ -4,8 +4,8 @@
    from a multiple of 16. */
 #ifndef MASKC_CPU_MATRIX_PACK_H
 #define MASKC_CPU_MATRIX_PACK_H
+#include "cpu/pack/transpose.h"
 #include "cpu/prefetch.h"
-#include "cpu/transpose.h"
 
 INLINE u32 matrix_columns(const struct sequence *s)
 {
@@ -92,19 +92,19 @@ INLINE void panel_of_rows(const float *const row[MATRIX_COLS], float *to)
 
 enum { AHEAD = 32 }; /* rows that are prefetched ahead */
 
-static void panels_pack(const struct sequence *s, enum operand_kind k)
+static void panels_pack(const struct sequence *s, enum operand_kind k, const struct used *u)
 {
     const struct half_rows from = half_rows_of(s, k);
     const u32 prefetch_end = tensors_far(s) ? s->length : 0;
-    float *to = pack_panels(s, k);
-    for (u32 c = 0; c < matrix_columns(s); c += MATRIX_COLS, to += MATRIX_COLS * DEPTH / 2) {
+    const u32 end = matrix_columns(s);
+    for (u32 c = used_from(u, 0, end); c < end; c = used_from(u, c + MATRIX_COLS, end)) {
         const float *row[MATRIX_COLS];
         for (u32 r = 0; r < MATRIX_COLS; r++)
             row[r] = (const float *)(const void *)half_row(&from, c + r);
         for (u32 r = AHEAD; r < AHEAD + MATRIX_COLS; r++)
             if (c + r < prefetch_end)
                 half_row_prefetch(&from, c + r);
-        panel_of_rows(row, to);
+        panel_of_rows(row, pack_panels(s, k) + (u64)c * (DEPTH / 2));
     }
 }
 
@@ -116,25 +116,27 @@ INLINE void pair_of_rows(const u16 *low, const u16 *high, u32 *to)
         to[d] = 0;
 }
 
-static void pairs_pack(const struct sequence *s, enum operand_kind k)
+static void pairs_pack(const struct sequence *s, enum operand_kind k, const struct used *u)
 {
     const struct half_rows from = half_rows_of(s, k);
     const u32 prefetch_end = tensors_far(s) ? s->length : 0;
-    u32 *to = pack_pairs(s, k);
-    for (u32 i = 0; i < matrix_columns(s); i += 2, to += WIDTH) {
+    const u32 end = matrix_columns(s);
+    for (u32 i = used_from(u, 0, end); i < end; i = used_from(u, i + 2, end)) {
         if (i + 1 + AHEAD < prefetch_end) {
             half_row_prefetch(&from, i + AHEAD);
             half_row_prefetch(&from, i + 1 + AHEAD);
         }
-        pair_of_rows(half_row(&from, i), half_row(&from, i + 1), to);
+        pair_of_rows(half_row(&from, i), half_row(&from, i + 1),
+                     pack_pairs(s, k) + (u64)i / 2 * WIDTH);
     }
 }
 
-static void rows_copy(const struct sequence *s, enum operand_kind k)
+static void rows_copy(const struct sequence *s, enum operand_kind k, const struct used *u)
 {
     const struct half_rows from = half_rows_of(s, k);
-    float *to = pack_rows(s, k);
-    for (u32 i = 0; i < s->length; i++, to += HEAD_DIM / 2) {
+    const u32 end = s->length;
+    for (u32 i = used_from(u, 0, end); i < end; i = used_from(u, i + 1, end)) {
+        float *to = pack_rows(s, k) + (u64)i * (HEAD_DIM / 2);
         if (i + AHEAD < s->length)
             half_row_prefetch(&from, i + AHEAD);
         const float *row = (const float *)(const void *)half_row(&from, i);
@@ -145,14 +147,16 @@ static void rows_copy(const struct sequence *s, enum operand_kind k)
 
 static void operand_pack(const struct sequence *s, enum operand_kind k, u32 uses, u32 roles)
 {
+    struct used u;
+    used_find(&u, s, k);
     if (!LISTS_HALF && uses & ~ABI_PACKED_KINDS)
-        rows_pack(s, k);
+        rows_pack(s, k, &u);
     if (rows_copied(s, k))
-        rows_copy(s, k);
+        rows_copy(s, k, &u);
     if (uses & ABI_PACKED_KINDS && roles & FOR_SCORES)
-        panels_pack(s, k);
+        panels_pack(s, k, &u);
     if (uses & ABI_PACKED_KINDS && roles & FOR_SUMS)
-        pairs_pack(s, k);
+        pairs_pack(s, k, &u);
 }
 
 #endif

@@ -10,11 +10,12 @@
 DEVICE void sums_stage(const struct warpgroup *g, const struct sums *o, float low, float high,
                        smem_t to)
 {
-    const u32 row = 16 * warp_index(g) + lane() % 16;
+    const u32 l = opt_barrier(THREAD) % 32; /* computed here: held, it would be spilled */
+    const u32 row = 16 * warp_index(g) + l % 16;
     UNROLL
     for (u32 of = 0; of < STEPS; of++) {
         const float *x = o->x + 8 * of;
-        const u32 chunk = 2 * (of % 4) + lane() / 16;
+        const u32 chunk = 2 * (of % 4) + l / 16;
         smem_store4(to + of / 4 * HOPPER_BOX_BYTES + 128 * row + 16 * (chunk ^ row % 8),
                     half_pack(x[0] * low, x[1] * low), half_pack(x[2] * high, x[3] * high),
                     half_pack(x[4] * low, x[5] * low), half_pack(x[6] * high, x[7] * high));

@@ -82,6 +82,13 @@ static const struct family {
     {"hopper first", ABI_BF16, 0, false, .shaped = true},
     {"hopper second", ABI_F16, 0, false, .parts = true, .shaped = true, .step_shape = 1},
     {"hopper first", ABI_F16, 0, false, .parts = true},
+    {"hopper first", ABI_BF16, 0, false, .parts = true},
+    {"hopper second", ABI_F16, 0, false, .parts = true, .step_shape = 1},
+    {"hopper second", ABI_BF16, 0, false, .parts = true, .step_shape = 1},
+    {"hopper third", ABI_F16, 0, false, .step_shape = 2},
+    {"hopper third", ABI_F16, 0, false, .parts = true, .step_shape = 2},
+    {"hopper third", ABI_BF16, 0, false, .parts = true, .step_shape = 2},
+    {"hopper third", ABI_F16, 0, false, .shaped = true, .step_shape = 2},
 };
 enum { FAMILIES = sizeof families / sizeof *families };
 
@@ -189,7 +196,8 @@ static bool is_usual(const struct candidate *c)
     if (is_tight(c))
         return true;
     if (is_hopper(f->name))
-        return is_usual_shape(c) && c->dropout != (f->dtype == ABI_F16);
+        return is_usual_shape(c) && c->dropout != (f->dtype == ABI_F16) &&
+               (!f->parts || f->dtype == ABI_F16);
     if (budget_dim_index(c->dim) == DIMS)
         return false;
     if (c->chip == 0 && !f->shaped && is_slow(c) &&

@@ -62,15 +62,15 @@ static const struct budget {
     {"tiled", "attention_dkv",            ABI_SPARSEGEN, {152, 160, 184, 192, 232, 248},   80, 112},
     {"tiled", "attention_dq",             ABI_SPARSEGEN, {144, 168, 144, 168, 176, 248},   80,  84},
     /* cuda_hopper: registers are those of the launch; setmaxnreg moves them from the copying warp to the others. */
-    {"hopper first", "attention_forward", ABI_SOFTMAX, {128, 128, 168, 168, 168, 0}, 64, 0},
+    {"hopper first", "attention_forward", ABI_SOFTMAX, {128, 128, 168, 168, 168, 0}, 65, 0},
     {"hopper first", "attention_dq", ABI_SOFTMAX, {168, 168, 168, 168, 168, 0}, 66, 0},
-    {"hopper first", "attention_dkv", ABI_SOFTMAX, {168, 168, 168, 168, 168, 0}, 54, 0},
+    {"hopper first", "attention_dkv", ABI_SOFTMAX, {168, 168, 168, 168, 168, 0}, 55, 0},
     {"hopper second", "attention_forward", ABI_SOFTMAX, {96,  96,   0,   0,   0, 0}, 52, 0},
     {"hopper second", "attention_dq", ABI_SOFTMAX, {128, 128,   0,   0,   0, 0}, 56, 0},
     {"hopper second", "attention_dkv", ABI_SOFTMAX, {128, 128,   0,   0,   0, 0}, 44, 0},
     {"hopper third", "attention_forward", ABI_SOFTMAX, {128, 128,   0,   0,   0, 0}, 52, 0},
     {"hopper third", "attention_dq", ABI_SOFTMAX, {168, 168,   0,   0,   0, 0}, 66, 0},
-    {"hopper third", "attention_dkv", ABI_SOFTMAX, {168, 168,   0,   0,   0, 0}, 54, 0},
+    {"hopper third", "attention_dkv", ABI_SOFTMAX, {168, 168,   0,   0,   0, 0}, 55, 0},
     {"hopper", "attention_forward_merge", ABI_SOFTMAX, { 40, 40, 40, 40, 40, 0}, 6, 0},
     {"hopper", "attention_dq_merge", ABI_SOFTMAX, { 40, 40, 40, 40, 40, 0}, 6, 0},
     {"hopper", "attention_dkv_merge", ABI_SOFTMAX, { 40, 40, 40, 40, 40, 0}, 6, 0},
@@ -117,6 +117,7 @@ static const struct tight {
     enum abi_transform transform;
     bool f16, plain; /* else bf16; no dropout */
 } tight[] = {
+    {"sm_100a", "tiled", ABI_BIAS_NONE, 0, 48, ABI_SOFTMAX, .plain = true},
     {"sm_100a", "tiled", ABI_BIAS_NONE, 0, 80, ABI_SOFTMAX},
     {"sm_100a", "tiled", ABI_BIAS_NONE, 0, 112, ABI_SOFTMAX},
     {"sm_100a", "parts", ABI_BIAS_NONE, 0, 48, ABI_SOFTMAX, .f16 = true, .plain = true},
@@ -128,6 +129,7 @@ static const struct tight {
     {"sm_80", "parts", ABI_BIAS_NONE, 0, 64, ABI_SOFTMAX, .f16 = true, .plain = true},
     {"sm_80", "resident", ABI_BIAS_NONE, 128, 48, ABI_SPARSEGEN, .f16 = true},
     {"sm_80", "resident", ABI_BIAS_NONE, 168, 80, ABI_SOFTMAX},
+    {"sm_90a", "hopper first", ABI_BIAS_NONE, 0, 64, ABI_SOFTMAX, .f16 = true},
     {"sm_90a", "resident", ABI_BIAS_NONE, 234, 64, ABI_SOFTMAX},
     {"sm_90a", "resident", ABI_BIAS_NONE, 168, 128, ABI_SOFTMAX},
     {"sm_100a", "resident", ABI_BIAS_NONE, 168, 96, ABI_SOFTMAX},

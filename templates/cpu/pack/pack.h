@@ -3,20 +3,22 @@
    run along score columns, and rows as floats where the caller's are not. */
 #ifndef MASKC_CPU_PACK_H
 #define MASKC_CPU_PACK_H
-#include "cpu/transpose.h"
+#include "cpu/pack/transpose.h"
 
 #if MATRIX
 #include "cpu/matrix/pack.h"
 #else
 
-/* One panel: columns from `first`; those at or beyond the sequence's length are zero. */
-static void panel_pack(const struct sequence *s, const struct operand *o, u32 first, u32 stride,
-                       float *to)
+/* The used columns of one panel, from `first`; those at or beyond the sequence's length are zero. */
+static void panel_pack(const struct sequence *s, const struct operand *o, const struct used *u,
+                       u32 first, u32 stride, float *to)
 {
     static const float zero[HEAD_DIM];
     u32 columns = stride - 16;
     for (u32 c = 0; c < columns; c += 4) {
         const float *row[4];
+        if (!used_at(u, first + c))
+            continue;
         for (u32 k = 0; k < 4; k++)
             row[k] = first + c + k < s->length ? o->rows + (first + c + k) * o->stride : zero;
         for (u32 d = 0; d < HEAD_DIM; d += 4)
@@ -27,12 +29,14 @@ static void panel_pack(const struct sequence *s, const struct operand *o, u32 fi
 static void operand_pack(const struct sequence *s, enum operand_kind k, u32 uses, u32 roles)
 {
     struct operand o = operand_of(s, k);
+    struct used u;
+    used_find(&u, s, k);
     if (ROWS_PACKED)
-        rows_pack(s, k);
+        rows_pack(s, k, &u);
     if (!(uses & ABI_PACKED_KINDS) || !(roles & FOR_SCORES))
         return;
     for (u32 p = 0; p * PANEL_COLS < o.padded; p++)
-        panel_pack(s, &o, p * PANEL_COLS, panel_stride(o.padded, p),
+        panel_pack(s, &o, &u, p * PANEL_COLS, panel_stride(o.padded, p),
                    pack_panels(s, k) + panel_first(p));
 }
 

@@ -2,7 +2,7 @@
 /* Shared by both ways to pack: a transpose of 4 x 4 blocks, rows as floats. */
 #ifndef MASKC_CPU_TRANSPOSE_H
 #define MASKC_CPU_TRANSPOSE_H
-#include "cpu/layout.h"
+#include "cpu/pack/used.h"
 
 /* A 4 x 4 block: quads of four rows become quads of four columns. */
 INLINE void transpose_quads(const float *const row[4], u32 d, float *to, u32 stride)
@@ -21,9 +21,10 @@ INLINE void transpose_quads(const float *const row[4], u32 d, float *to, u32 str
 
 enum { FOR_SCORES = 1, FOR_SUMS = 2 }; /* what an operand is multiplied for */
 
-static void rows_pack(const struct sequence *s, enum operand_kind k)
+static void rows_pack(const struct sequence *s, enum operand_kind k, const struct used *u)
 {
-    for (u32 i = 0; i < s->length; i++)
+    const u32 end = s->length;
+    for (u32 i = used_from(u, 0, end); i < end; i = used_from(u, i + 1, end))
         row_read(s, operand_tensor(s->a, k), i, 1, pack_rows(s, k) + (u64)i * WIDTH);
 }
 
