@@ -2,13 +2,6 @@
 #include "gen/lowering/effort.h"
 #include <string.h>
 
-/* Adds the work of a row block apart from its entries. */
-static void row_block_count(uint32_t rows, struct effort *ret)
-{
-    ret->count[UNIT_ITEM]++;
-    ret->count[UNIT_ITEM_ROW] += rows;
-}
-
 /* Counts the loop over keys if the item has one. */
 static void loop_count(struct effort *ret)
 {

@@ -14,6 +14,13 @@ void draft_price(struct draft *d, const struct plan_pass *like, const struct abi
 /* Work of the row block if one lowering visited all of it. */
 struct effort alone_effort(const struct lowering *l, struct row_block *s);
 
+/* Work of a row block of so many rows beside its pieces. */
+static inline void row_block_count(uint32_t rows, struct effort *ret)
+{
+    ret->count[UNIT_ITEM]++;
+    ret->count[UNIT_ITEM_ROW] += rows;
+}
+
 /* Work of a global row beside its keys. */
 static inline void row_count(struct effort *ret)
 {

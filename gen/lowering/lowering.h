@@ -100,6 +100,9 @@ const struct lowering *lowering_of(enum abi_piece_kind kind);
 /* The row pass: which rows of a loaded row block stand out so much that an item of their own is worth
    trying. Sets `own` to the row block's rows without them; false where there are none. */
 bool rows_stand_out(const struct row_block *s, u32 *own);
+/* Which rows of a loaded row block stay together even if each of the others has an item of its own: those that see nothing,
+   if they are half of its rows. Sets `own` to them; false where there are none. A row block of one row has none. */
+bool rows_idle(const struct row_block *s, u32 *own);
 uint64_t ranges_columns(const struct plan_pass *t, const struct abi_piece *piece);
 uint64_t ranges_executed(const struct plan_pass *t, const struct abi_item *item,
                          const struct abi_piece *piece, uint32_t n);

@@ -65,11 +65,29 @@ bool rows_stand_out(const struct row_block *s, u32 *own)
     return false;
 }
 
+bool rows_idle(const struct row_block *s, u32 *own)
+{
+    u32 idle[ABI_MAX_BLOCK_ROWS / 32] = {0};
+    uint32_t count = 0;
+    for (uint32_t r = 0; r < s->rows; r++) {
+        const bool is = row_block_owns(s, r) && !s->active[r];
+        idle[r / 32] |= (u32)is << r % 32;
+        count += is;
+    }
+    const bool many = s->rows > 1 && 2 * count >= s->rows;
+    for (uint32_t w = 0; w < ABI_MAX_BLOCK_ROWS / 32; w++)
+        own[w] = many ? idle[w] : 0;
+    return many;
+}
+
 static void count_alone(struct row_block *s, struct effort *ret)
 {
-    *ret = (struct effort){{0}}; /* there is no row block */
+    u32 idle[ABI_MAX_BLOCK_ROWS / 32];
+    *ret = (struct effort){{0}};
+    if (rows_idle(s, idle))
+        row_block_count(s->rows, ret);
     for (uint32_t r = 0; r < s->rows; r++)
-        if (row_block_owns(s, r))
+        if (row_block_owns(s, r) && !(idle[r / 32] >> (r % 32) & 1))
             rows_count(s, r, ret);
 }
 

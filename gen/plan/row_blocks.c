@@ -193,23 +193,27 @@ static double price_of_tiles(struct builder *b)
     return b->draft[1].cost;
 }
 
-/* All rows of the loaded row block, one by one, as they are weighed against tiles. */
-static double weighed_rows(const struct builder *b)
+/* The price of an item of the rows that stay together even if all others leave (rows_idle); 0: none. */
+static double find_idle(const struct builder *b, u32 *idle)
+{
+    struct effort e = {{0}};
+    if (rows_idle(b->row_block, idle))
+        row_block_count(b->row_block->rows, &e);
+    return price_of(&b->price, &e);
+}
+
+/* The rows of the loaded row block that are not in `own`, one by one, as they are weighed against tiles. */
+static double weighed_rows_without(const struct builder *b, const u32 *own)
 {
     struct effort one_range = {{0}}, scattered = {{0}};
     for (uint32_t r = 0; r < b->row_block->rows; r++) {
+        if (own[r / 32] >> (r % 32) & 1)
+            continue;
         const uint64_t *row = b->row_block->pattern->row + block_row(b->row_block, r);
         rows_count(b->row_block, r, row[1] > row[0] + 1 ? &scattered : &one_range);
     }
     return price_of(&b->price, &one_range) +
            price_of(&b->price, &scattered) * SCATTERED_ROW_WEIGHT;
-}
-
-/* False if no row of the loaded row block sees a column: its outputs are cleared together. */
-static bool sees_something(const struct builder *b)
-{
-    const uint64_t *row = b->row_block->pattern->row + block_row(b->row_block, 0);
-    return row[b->row_block->rows] > row[0];
 }
 
 static bool is_split(const struct builder *b, uint32_t row)
@@ -266,18 +270,20 @@ void builder_row_block(struct builder *b, const struct pattern *p, uint32_t row0
 {
     static const u32 none[ABI_MAX_BLOCK_ROWS / 32];
     struct row_block *s = b->row_block;
-    u32 own[ABI_MAX_BLOCK_ROWS / 32];
+    u32 own[ABI_MAX_BLOCK_ROWS / 32], idle[ABI_MAX_BLOCK_ROWS / 32];
     row_block_load(s, p, row0, NULL);
     if (note)
         note_alone(b);
     memcpy(own, s->own, sizeof own);
-    const bool worth = sees_something(b) && weighed_rows(b) < price_of_tiles(b);
+    const double together = find_idle(b, idle);
+    const bool worth = weighed_rows_without(b, idle) + together < price_of_tiles(b);
     double best = peel_rows(b, p, row0, own);
-    bool one = s->rows == 1; /* an item of one row is always the row pass */
-    double alone = price_of_rows_without(b, none);
-    if (builder_can(b, CAN_PIECES) && (one || (worth && alone < best && may_leave(b, none)))) {
-        memcpy(own, none, sizeof own);
+    double alone = price_of_rows_without(b, idle) + together;
+    if (builder_can(b, CAN_PIECES) && (s->rows == 1 /* always the row pass */ ||
+                                       (worth && alone < best && may_leave(b, idle)))) {
+        memcpy(own, idle, sizeof own);
         best = alone;
+        draft_clear(&b->draft[2]);
     }
     b->total += best;
     for (uint32_t k = 0; k < b->draft[2].pieces && memcmp(own, none, sizeof own); k++)

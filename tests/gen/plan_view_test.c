@@ -148,6 +148,8 @@ static const struct view_row lines[] = {
      ABI_F32,
      {"executed  1.59% of", "0 row blocks, 1 single row; 1 row range\n",
       "126 row_block, 2 diagonal, 1 global_row\n", "1 range, 1 column: 0..0\n"}},
+    /* Row blocks that see nothing stay whole. */
+    {"window(64)", "x86-64-amx", 1, 4096, ABI_BF16, {"    kernels   126 row_block, "}},
     {"window(2)",
      "x86-64-v4",
      128,
@@ -189,11 +191,11 @@ static void test_lines(void **state)
     }
 }
 
-/* Kernels read the keys that the query sees: the floor is not that of all. */
+/* Kernels read the keys that the query sees: the floor is not that of all. They pack no more than these. */
 static void test_floor(void **state)
 {
     (void)state;
-    double floor[2];
+    double floor[2], packing[2];
     for (size_t k = 0; k < 2; k++) {
         const struct view_row row = {k ? "dense" : "window(64)", "x86-64-v4", 1, 4096, ABI_F32};
         struct mask *m;
@@ -203,7 +205,13 @@ static void test_floor(void **state)
         assert_true(dense < 4 * plan_predict(p, true, 0, 1, 1)); /* 171, if it were a square */
         plan_destroy(p);
         mask_destroy(m);
+        const struct view_row more = {row.mask, row.target, 64, 4096, ABI_F32};
+        p = plan_row(&more, &m);
+        packing[k] = plan_predict(p, false, 0, 1, 1);
+        plan_destroy(p);
+        mask_destroy(m);
     }
+    assert_true(packing[0] * 10 < packing[1]);
     assert_true(floor[0] > 0 && floor[0] * 4096 / 65 < 1.1 * floor[1]);
 }
 
