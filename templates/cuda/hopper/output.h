@@ -10,7 +10,9 @@
 DEVICE void sums_stage(const struct warpgroup *g, const struct sums *o, float low, float high,
                        smem_t to)
 {
-    const u32 l = opt_barrier(THREAD) % 32; /* computed here: held, it would be spilled */
+    /* With dropout and cut rows it is computed here: held, it would be spilled. Elsewhere ptxas would then move softmax
+       behind the wait for P V (tests/sass_report/program_test.py). */
+    const u32 l = DROPOUT && CUT_ROWS ? opt_barrier(THREAD) % 32 : lane();
     const u32 row = 16 * warp_index(g) + l % 16;
     UNROLL
     for (u32 of = 0; of < STEPS; of++) {
