@@ -94,14 +94,15 @@ static uint32_t stored_rows(const struct target *t, const struct kernel_request 
 
 /* Registers per thread without spills (checked by resource_budgets_test): 128 (four blocks of 128 threads) if
    rows <= ALL_ROWS, D <= 64 and there is no dropout above D = 32; otherwise 168. 255 if D > 80, for sparsegen, and for
-   dropout with D > 64 if the last tile is cut or the target is sm_100a. */
+   D > 64 with dropout if the last tile is cut, on sm_100a with dropout or more rows. */
 static uint32_t forward_registers(const struct target *t, const struct kernel_request *r,
                                   uint32_t rows)
 {
-    const bool tight = rows % ROWS || !strcmp(t->name, "sm_100a");
-    const bool cut = tight && r->dropout && r->head_dim > 64;
+    const bool sm_100a = !strcmp(t->name, "sm_100a");
+    const bool tight = r->head_dim > 64 && ((r->dropout && (rows % ROWS || sm_100a)) ||
+                                            (sm_100a && rows > ALL_ROWS));
     const bool draws = r->dropout && r->head_dim > 32;
-    if (r->head_dim > 80 || r->transform == ABI_SPARSEGEN || cut)
+    if (r->head_dim > 80 || r->transform == ABI_SPARSEGEN || tight)
         return MOST_REGISTERS;
     return rows <= ALL_ROWS && r->head_dim <= 64 && !draws ? 128 : 168;
 }

@@ -133,6 +133,7 @@ static const struct tight {
     {"sm_90a", "resident", ABI_BIAS_NONE, 234, 64, ABI_SOFTMAX},
     {"sm_90a", "resident", ABI_BIAS_NONE, 168, 128, ABI_SOFTMAX},
     {"sm_100a", "resident", ABI_BIAS_NONE, 168, 96, ABI_SOFTMAX},
+    {"sm_100a", "resident", ABI_BIAS_NONE, 168, 80, ABI_SOFTMAX, .plain = true},
     {"sm_90a", "resident", ABI_BIAS_NONE, 96, 256, ABI_SOFTMAX},
 };
 enum { TIGHT = sizeof tight / sizeof *tight };
