@@ -211,7 +211,7 @@ static void test_floor(void **state)
         plan_destroy(p);
         mask_destroy(m);
     }
-    assert_true(packing[0] * 10 < packing[1]);
+    assert_true(packing[0] * 25 < packing[1]); /* 14, if all keys were packed */
     assert_true(floor[0] > 0 && floor[0] * 4096 / 65 < 1.1 * floor[1]);
 }
 
