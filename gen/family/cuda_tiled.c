@@ -63,6 +63,7 @@ static const struct few {
     {"sm_100a", 3, ABI_SOFTMAX, false, false, false, {.key = 2}},
     {"sm_100a", 3, ABI_SOFTMAX, false, false, true, {.query = 2}},
     {"sm_100a", 4, ABI_SOFTMAX, false, false, false, {.query = 2, .key = 2}},
+    {"sm_100a", 4, ABI_SOFTMAX, false, true, false, {.bias = 2}},
     {"sm_100a", 5, ABI_SOFTMAX, true, false, false, {.forward = 2}},
     {"sm_100a", 5, ABI_SOFTMAX, false, true, false, {.forward = 2}},
     {"sm_120", 3, ABI_SOFTMAX, false, false, false, {.query = 2}},

@@ -289,8 +289,7 @@ struct plan *plan_empty(const struct plan_problem *problem, struct error *e)
         p->price[k] = family_price(machine, (enum machine_pass)k, shape);
         p->in_flight[k] = family_in_flight(machine, (enum machine_pass)k, shape);
     }
-    for (int k = 0; k < 2; k++)
-        p->packed[k] = count_packed(p, m, k);
+    count_packed(p, m);
     return p;
 }
 
@@ -319,5 +318,6 @@ void plan_destroy(struct plan *p)
     for (int k = 0; k < PASSES; k++)
         steps_finish(&p->steps[k]);
     free(p->at);
+    free(p->packed);
     free(p);
 }

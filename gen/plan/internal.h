@@ -121,9 +121,16 @@ static inline struct request_sides plan_sides(const struct plan *p, bool transpo
     return request_sides(&p->config.request, p->n, transposed);
 }
 
-/* Columns of a pass over the mask that a head packs: those that its rows see, in whole groups
-   (templates/cpu/pack/used.h). As many keys as queries: all. A mean over the heads. */
-double count_packed(const struct plan *p, const struct mask *m, bool transposed);
+/* Fills p->packed. With another number of keys than of queries a head packs the columns that its rows see, in whole groups
+   and with what products read beside them (templates/cpu/pack/used.h); else all. */
+void count_packed(struct plan *p, const struct mask *m);
+/* Columns packed for one mask; their mean over the heads of a layer; over all layers. */
+static inline double packed_of(const struct plan *p, bool transposed, uint32_t which)
+{
+    return p->packed[(transposed ? p->n_masks : 0) + which];
+}
+double packed_layer(const struct plan *p, bool transposed, uint32_t layer);
+double packed_mean(const struct plan *p, bool transposed);
 /* Effort of packing so many columns, once a head, for a pass of these kinds. */
 struct effort pack_effort(const struct plan *p, double columns, uint32_t uses);
 /* Seconds a head of packing operands in a pass, including the bytes that this streams. */

@@ -202,6 +202,7 @@ struct plan *mix_row_blocks(const struct plan_problem *problem, struct plan *con
     struct plan *ret = memory_new(1, sizeof *ret);
     *ret = *plan[0];
     ret->at = memory_copy(ret->at, (size_t)ret->layers * ret->heads * sizeof *ret->at);
+    ret->packed = memory_copy(ret->packed, 2 * (size_t)ret->n_masks * sizeof *ret->packed);
     ret->forward = ret->transposed = (struct plan_pass){0};
     int failed = mix_pass(problem, plan, count, false, ret, e);
     if (!failed && ret->config.request.backward)

@@ -59,8 +59,8 @@ struct plan {
     struct kernel_config config;
     struct price price[PASSES];
     uint32_t in_flight[PASSES]; /* row blocks at a time on a GPU */
-    /* Columns that a head packs on a CPU, a mean over heads: of the forward plan, of the transposed one. */
-    double packed[2];
+    double *
+        packed; /* [2][n_masks] columns that a head packs on a CPU: forward plan, transposed plan */
     struct plan_pass forward, transposed; /* transposed is empty without request.backward */
     struct plan_steps steps[PASSES];      /* by enum machine_pass; PASS_DKV over `transposed` */
 };

@@ -121,7 +121,7 @@ static bool packs(const struct plan *p, enum machine_pass pass)
 
 double predict_pack(const struct plan *p, enum machine_pass pass)
 {
-    const double columns = p->packed[pass == PASS_DKV];
+    const double columns = packed_mean(p, pass == PASS_DKV);
     struct effort e = pack_effort(p, columns, 1u << ABI_TILES);
     struct traffic x = whole_traffic(p, pass, p->heads, false);
     e.count[UNIT_STREAM] = -tiled_bytes(p, pass, x, 1, 1) / p->heads;
@@ -141,7 +141,7 @@ struct effort plan_effort(const struct plan *p, enum machine_pass pass, uint32_t
         effort_add(&e, &s->effort, batch);
         keys += s->keys;
     }
-    const double packed = packs(p, pass) ? p->packed[pass == PASS_DKV] : 0;
+    const double packed = packs(p, pass) ? packed_layer(p, pass == PASS_DKV, layer) : 0;
     const struct traffic x = {(double)p->heads * batch, keys / p->heads, packed};
     double share = visited(p, &e, x.heads);
     e.count[UNIT_STREAM] = tiled_bytes(p, pass, x, workers, share);

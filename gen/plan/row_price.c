@@ -167,7 +167,7 @@ double row_pricer_pack(const struct row_pricer *x, bool training)
     double sum = 0;
     for (int k = 0; k < PASSES; k++) {
         struct effort e =
-            pack_effort(x->plan, x->plan->packed[k == PASS_DKV], (uint32_t)1 << ABI_TILES);
+            pack_effort(x->plan, packed_mean(x->plan, k == PASS_DKV), (uint32_t)1 << ABI_TILES);
         if (k == PASS_FORWARD || training)
             sum += price_of(&x->plan->price[k], &e);
     }

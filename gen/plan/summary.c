@@ -172,19 +172,63 @@ static void set_floor(const struct plan *p, const struct pattern *pattern,
     }
 }
 
-double count_packed(const struct plan *p, const struct mask *m, bool transposed)
+enum { PACK_GROUP = 64, PACK_MARGIN = 64 }; /* columns */
+
+/* Counts in change[] the groups that columns begin .. end - 1 touch with their margins. */
+static void touch_groups(int64_t *change, uint32_t groups, uint32_t begin, uint32_t end)
 {
-    enum { MARGIN = 128 }; /* columns around the used ones, more or less */
-    const double all = plan_sides(p, transposed).columns, heads = (double)p->layers * p->heads;
-    double sum = 0;
-    if (!p->config.request.keys)
-        return all;
-    for (uint64_t k = 0; k < (uint64_t)p->layers * p->heads; k++) {
-        const struct pattern *x = m->pattern[p->at[k]];
-        const double used = transposed ? count_rows(x) : count_columns(x);
-        sum += fmin(all, used + MARGIN);
+    const uint32_t first = (begin < PACK_MARGIN ? 0 : begin - PACK_MARGIN) / PACK_GROUP;
+    const uint32_t last = (end - 1 + PACK_MARGIN) / PACK_GROUP;
+    change[first]++;
+    change[last < groups ? last + 1 : groups]--;
+}
+
+/* Columns that a head of this pattern packs; `transposed`: they are its rows. */
+static double count_groups(const struct pattern *p, bool transposed, uint32_t columns)
+{
+    const uint32_t groups = (columns + PACK_GROUP - 1) / PACK_GROUP;
+    int64_t *change = memory_new((size_t)groups + 1, sizeof *change), open = 0;
+    uint32_t seen = 0;
+    for (uint32_t i = 0; i < p->n; i++) {
+        if (transposed && p->row[i] < p->row[i + 1])
+            touch_groups(change, groups, i, i + 1);
+        for (uint64_t k = p->row[i]; !transposed && k < p->row[i + 1]; k++)
+            touch_groups(change, groups, p->run[k].begin, p->run[k].end);
     }
-    return sum / heads;
+    for (uint32_t g = 0; g < groups; g++) {
+        open += change[g];
+        seen += open > 0;
+    }
+    free(change);
+    return fmin(columns, (double)seen * PACK_GROUP);
+}
+
+void count_packed(struct plan *p, const struct mask *m)
+{
+    p->packed = memory_new(2 * (size_t)p->n_masks, sizeof *p->packed);
+    for (uint32_t k = 0; k < 2 * p->n_masks; k++) {
+        const bool transposed = k >= p->n_masks;
+        const uint32_t columns = plan_sides(p, transposed).columns;
+        p->packed[k] = !p->config.request.keys
+                           ? columns
+                           : count_groups(m->pattern[k % p->n_masks], transposed, columns);
+    }
+}
+
+double packed_layer(const struct plan *p, bool transposed, uint32_t layer)
+{
+    double sum = 0;
+    for (uint32_t h = 0; h < p->heads; h++)
+        sum += packed_of(p, transposed, p->at[(size_t)layer * p->heads + h]);
+    return sum / p->heads;
+}
+
+double packed_mean(const struct plan *p, bool transposed)
+{
+    double sum = 0;
+    for (uint32_t l = 0; l < p->layers; l++)
+        sum += packed_layer(p, transposed, l);
+    return sum / p->layers;
 }
 
 /* Panels for products, and rows as floats where the caller's are not and no matrix unit takes them. */
@@ -198,17 +242,28 @@ struct effort pack_effort(const struct plan *p, double columns, uint32_t uses)
     return e;
 }
 
+/* A pass over a mask whose plan has pieces of the kinds `uses`, and the work of each lowering alone. */
+struct rejecting {
+    const struct plan *plan;
+    enum machine_pass pass;
+    uint32_t which, uses;
+    const struct plan_alone *alone;
+};
+
 /* Seconds of a lowering by itself, in the terms of s->predicted. A plan that packs nothing also saves the memory that
    packing moves; with that, too, tiles cost no more than dense. */
-static double alone_seconds(const struct plan *p, enum machine_pass pass, uint32_t uses,
-                            const struct plan_alone *alone, uint32_t k,
+static double alone_seconds(const struct rejecting *of, uint32_t k,
                             const struct plan_summary *s)
 {
-    const struct effort own = pack_effort(p, p->packed[pass == PASS_DKV], alone->uses[k]);
-    const double plain = alone->seconds[k] + price_of(&p->price[pass], &own);
-    if (!(alone->uses[k] & ABI_PACKED_KINDS) || uses & ABI_PACKED_KINDS)
+    const struct plan *p = of->plan;
+    const uint32_t uses = of->alone->uses[k];
+    const double seconds = of->alone->seconds[k];
+    const struct effort own =
+        pack_effort(p, packed_of(p, of->pass == PASS_DKV, of->which), uses);
+    const double plain = seconds + price_of(&p->price[of->pass], &own);
+    if (!(uses & ABI_PACKED_KINDS) || of->uses & ABI_PACKED_KINDS)
         return plain;
-    return fmax(plain, fmin(alone->seconds[k] + predict_pack(p, pass), s->dense_predicted));
+    return fmax(plain, fmin(seconds + predict_pack(p, of->pass), s->dense_predicted));
 }
 
 /* True if a plan of these kinds has nothing but this one. Residue classes as a lowering include what is left of them. */
@@ -218,17 +273,15 @@ static bool is_all(uint32_t uses, enum abi_piece_kind kind)
 }
 
 /* Lists the lowerings that could make the whole plan instead, with their seconds; the plan may use one for a part. */
-static void list_rejected(const struct plan *p, enum machine_pass pass, uint32_t uses,
-                          const struct plan_alone *alone, struct plan_summary *s)
+static void list_rejected(const struct rejecting *of, struct plan_summary *s)
 {
     for (uint32_t k = 0; lowerings[k]; k++) {
         const struct lowering *l = lowerings[k];
         const bool dense = l == &lowering_dense;
-        if (!alone->applied[k] || !strcmp(l->name, s->lowering) ||
-            (!dense && is_all(uses, l->kind)))
+        if (!of->alone->applied[k] || !strcmp(l->name, s->lowering) ||
+            (!dense && is_all(of->uses, l->kind)))
             continue;
-        const double seconds =
-            dense ? s->dense_predicted : alone_seconds(p, pass, uses, alone, k, s);
+        const double seconds = dense ? s->dense_predicted : alone_seconds(of, k, s);
         struct plan_rejected *r = &s->rejected[s->n_rejected++];
         *r = (struct plan_rejected){.predicted = seconds,
                                     .at_least = l->bounds && seconds < s->predicted};
@@ -253,7 +306,7 @@ void summary_fill(const struct plan *p, struct plan_pass *pass, uint32_t which,
     for (uint32_t k = 0; k < ABI_KINDS; k++)
         uses |= (uint32_t)(sum.of[k].pieces > 0) << k;
     s->executed_fraction = (double)sum.entries / area;
-    own = pack_effort(p, p->packed[transposed], uses);
+    own = pack_effort(p, packed_of(p, transposed, which), uses);
     effort_add(&s->effort, &own, 1);
     s->predicted = price_of(price, &s->effort);
     s->dense_predicted = price_of(price, &s->dense);
@@ -263,5 +316,5 @@ void summary_fill(const struct plan *p, struct plan_pass *pass, uint32_t which,
     give_reason(&sum, pattern, area, all, s);
     s->keys = count_keys(p, pattern, transposed);
     set_floor(p, pattern, s);
-    list_rejected(p, priced, uses, &pass->alone[which], s);
+    list_rejected(&(struct rejecting){p, priced, which, uses, &pass->alone[which]}, s);
 }

@@ -215,6 +215,23 @@ static void test_floor(void **state)
     assert_true(floor[0] > 0 && floor[0] * 4096 / 65 < 1.1 * floor[1]);
 }
 
+/* 32 columns that lie 128 apart take far more packing than 32 neighbours: whole groups are packed. */
+static void test_scattered_packing(void **state)
+{
+    (void)state;
+    double seconds[2];
+    for (size_t k = 0; k < 2; k++) {
+        const struct view_row row = {k ? "summary(128, 1)" : "columns(3000..3031)", "x86-64-v3",
+                                     16, 4096, ABI_F16};
+        struct mask *m;
+        struct plan *p = plan_row(&row, &m);
+        seconds[k] = plan_predict(p, false, 0, 1, 1);
+        plan_destroy(p);
+        mask_destroy(m);
+    }
+    assert_true(seconds[0] * 4 < seconds[1]);
+}
+
 static double real(const json_t *j, const char *key)
 {
     const json_t *x = json_object_get(j, key);
@@ -271,10 +288,12 @@ static void test_json(void **state)
 
 int main(int argc, char **argv)
 {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_golden), cmocka_unit_test(test_lines),
-        cmocka_unit_test(test_floor), cmocka_unit_test(test_json),
-        cmocka_unit_test(test_steps)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_golden),
+                                       cmocka_unit_test(test_lines),
+                                       cmocka_unit_test(test_floor),
+                                       cmocka_unit_test(test_json),
+                                       cmocka_unit_test(test_scattered_packing),
+                                       cmocka_unit_test(test_steps)};
     if (argc < 2) {
         fprintf(stderr, "usage: plan_view_test GOLDEN_DIR [--update]\n");
         return 2;

@@ -126,6 +126,7 @@ static const struct tight {
     {"sm_120", "bias tiled", ABI_BIAS_SCALE, 0, 64, ABI_SOFTMAX},
     {"sm_80", "bias tiled", ABI_BIAS_ADD, 0, 80, ABI_SOFTMAX},
     {"sm_100a", "bias tiled", ABI_BIAS_SCALE, 0, 80, ABI_SOFTMAX, .plain = true},
+    {"sm_100a", "bias tiled", ABI_BIAS_ADD, 0, 64, ABI_SOFTMAX, .plain = true},
     {"sm_80", "parts", ABI_BIAS_NONE, 0, 64, ABI_SOFTMAX, .f16 = true, .plain = true},
     {"sm_80", "resident", ABI_BIAS_NONE, 128, 48, ABI_SPARSEGEN, .f16 = true},
     {"sm_80", "resident", ABI_BIAS_NONE, 168, 80, ABI_SOFTMAX},
