@@ -94,7 +94,7 @@ static uint32_t stored_rows(const struct target *t, const struct kernel_request 
 
 /* Registers per thread without spills (checked by resource_budgets_test): 128 (four blocks of 128 threads) if
    rows <= ALL_ROWS, D <= 64 and there is no dropout above D = 32; otherwise 168. 255 if D > 80, for sparsegen, and for
-   D > 64 with dropout if the last tile is cut, on sm_100a with dropout or more rows. */
+   D > 64 with dropout if the last tile is cut, on sm_100a with dropout or more than ALL_ROWS rows. */
 static uint32_t forward_registers(const struct target *t, const struct kernel_request *r,
                                   uint32_t rows)
 {

@@ -59,8 +59,8 @@ struct plan {
     struct kernel_config config;
     struct price price[PASSES];
     uint32_t in_flight[PASSES]; /* row blocks at a time on a GPU */
-    double *
-        packed; /* [2][n_masks] columns that a head packs on a CPU: forward plan, transposed plan */
+    /* [2][n_masks] columns that a head packs on a CPU: forward plan, transposed plan */
+    double *packed;
     struct plan_pass forward, transposed; /* transposed is empty without request.backward */
     struct plan_steps steps[PASSES];      /* by enum machine_pass; PASS_DKV over `transposed` */
 };
